@@ -12,7 +12,7 @@ export async function answer(of: ProjectQuestion, choiceId?: string): Promise<bo
   const choice = choiceId === undefined ? await pick(of, choices) : choices.find(({ id }) => id === choiceId);
   const decision = choice && (await completed(of, choice));
   if (!decision) return false;
-  const { success, error } = await of.project.connection.request("sendDecision", { approval_id: of.question.id, client: "VS Code", ...decision });
+  const { success, error } = await of.project.connection.request("approval.decide", { approval: of.question.approval, client: "VS Code", ...decision });
   if (!success) void inform(error ?? "the question has been answered");
   return success;
 }

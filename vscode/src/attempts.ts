@@ -32,7 +32,7 @@ export interface ComparisonParts {
 /** The data that restores a page. The page keeps it. */
 interface Place {
   folder: string;
-  /** A session of one of the attempts. */
+  /** The uuid of the session of one of the attempts. */
   session: string;
 }
 
@@ -47,7 +47,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
   show({ project, session }: ProjectSession): Promise<void> {
     const open = this.open.get(session.attempts ?? "");
     if (open) open.reveal();
-    else this.fill(vscode.window.createWebviewPanel(viewType, `Attempts: ${short(session.query, 40)}`, vscode.ViewColumn.Active, { enableScripts: true, enableFindWidget: true }), project, session);
+    else this.fill(vscode.window.createWebviewPanel(viewType, `Attempts: ${short(session.prompt, 40)}`, vscode.ViewColumn.Active, { enableScripts: true, enableFindWidget: true }), project, session);
     return Promise.resolve();
   }
 
@@ -58,7 +58,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
     try {
       if (!project) throw new Error(`The folder ${folder} is not open in this window.`);
       await project.connection.start();
-      const { session } = await project.connection.request("getSessionState", { session_id: id });
+      const { turn: session } = await project.connection.request("turn.get", { turn: id });
       this.fill(panel, project, session);
     } catch (error) {
       panel.webview.html = messageHtml(panel.title, error instanceof Error ? error.message : String(error));
@@ -80,9 +80,9 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
     const transport = webviewTransport(webview);
     const [page, fromPage] = [new JSONRPCClient(transport), new JSONRPCServer(transport, { onError })];
     const own = (): Session[] => project.model.sessions.filter(({ attempts }) => attempts === key);
-    const comparison = new ComparedAttempts(project, () => own()[0]?.id ?? session.id, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
+    const comparison = new ComparedAttempts(project, () => own()[0]?.turn_uuid ?? session.turn_uuid, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
     for (const [name, method] of Object.entries(comparison.methods)) fromPage.method(name, async (params) => ((await method((params ?? {}) as never)), null));
-    const states = (): string => JSON.stringify(own().map(({ id, state, gates, worktree }) => [id, state, gates?.state, worktree?.gone]).sort());
+    const states = (): string => JSON.stringify(own().map(({ turn_uuid, state, gates, worktree }) => [turn_uuid, state, gates?.state, worktree?.gone]).sort());
     let shown = states();
     const stop = projects.onChange(() => {
       if (project.connection.state.is !== "ready" || shown === states()) return;
@@ -96,7 +96,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
       page.destroy();
     });
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(dist, name)).toString();
-    const place: Place = { folder: project.folder.uri.fsPath, session: session.id };
+    const place: Place = { folder: project.folder.uri.fsPath, session: session.session_uuid };
     webview.html = pageHtml({ source: webview.cspSource, script: address("attempts.js"), style: address("panel.css"), nonce: randomBytes(16).toString("base64url"), title: panel.title, place: JSON.stringify(place) });
   }
 }
@@ -119,9 +119,9 @@ export class ComparedAttempts {
   /** The methods for the page. */
   readonly methods: { [M in keyof ComparisonMethods]: (params: ComparisonMethods[M]) => Promise<void> } = {
     load: () => this.refresh(),
-    openConversation: async ({ thread }) => void (await this.parts.panels.open(await this.conversation(this.attempt(thread)))),
-    openFile: ({ thread, path }) => this.openFile(this.attempt(thread), path),
-    choose: ({ thread }) => this.choose(thread),
+    openConversation: async ({ session }) => void (await this.parts.panels.open(await this.conversation(this.attempt(session)))),
+    openFile: ({ session, path }) => this.openFile(this.attempt(session), path),
+    choose: ({ session }) => this.choose(session),
   };
 
   /** Compares the attempts again, and shows them. A call during a comparison starts one more after it. */
@@ -137,18 +137,18 @@ export class ComparedAttempts {
     return this.refreshing;
   }
 
-  private attempt(thread: string): Attempt {
-    const found = this.known.attempts.find(({ thread_id }) => thread_id === thread);
+  private attempt(session: string): Attempt {
+    const found = this.known.attempts.find(({ thread_id }) => thread_id === session);
     if (!found) throw new Error("this attempt was deleted");
     return found;
   }
 
   private async conversation({ session_id }: Attempt): Promise<ProjectSession> {
-    const { session } = await this.project.connection.request("getSessionState", { session_id });
+    const { turn: session } = await this.project.connection.request("turn.get", { turn: session_id });
     return { project: this.project, session };
   }
 
-  /** openFile shows how an attempt has changed a file since the common commit, else the change that its conversation has recorded. */
+  /** openFile shows how an attempt has changed a file since the common commit, else the change that its session has recorded. */
   private async openFile({ thread_id, worktree }: Attempt, path: string): Promise<void> {
     const { attempts } = await this.project.connection.request("session.attempts", { session_id: this.session(), patch: true });
     const attempt = attempts.find((one) => one.thread_id === thread_id);
@@ -160,14 +160,14 @@ export class ComparedAttempts {
   }
 
   /** choose lands an attempt in a way that the user chooses, and discards the others. It asks before it interrupts those that work. */
-  private async choose(thread: string): Promise<void> {
+  private async choose(session: string): Promise<void> {
     await this.refresh();
-    const attempt = this.attempt(thread);
+    const attempt = this.attempt(session);
     const agent = agentWords(attempt);
     if (!isChoosable(attempt)) throw new Error(isWorking(attempt) ? `${agent} still works: wait for its end, or interrupt it` : `the worktree of ${agent} is gone`);
     const method = await pickMethod(`How to land the changes of ${agent}, and discard the others?`);
     if (!method) return;
-    const working = this.known.attempts.filter((other) => other !== attempt && isWorking(other)).map((other) => `${agentWords(other)} (${other.task_id})`);
+    const working = this.known.attempts.filter((other) => other !== attempt && isWorking(other)).map((other) => `${agentWords(other)} (${other.turn})`);
     const interrupt = "Interrupt and Discard";
     if (working.length > 0 && (await confirm(`${working.join(" and ")} still ${working.length === 1 ? "works" : "work"}`, "Choosing another attempt interrupts and discards this work. A git ref keeps it.", interrupt)) !== interrupt) return;
     let chosen: Result<"session.chooseAttempt">;
@@ -182,9 +182,9 @@ export class ComparedAttempts {
   }
 }
 
-function discardedWords({ agent, task_id, ref, error, branch_kept, cleanup_error: cleanup }: Result<"session.chooseAttempt">["discarded"][number]): string {
-  if (error) return `${agent} (${task_id}) stays: ${error}`;
-  return [`${agent} (${task_id}) is discarded`, ...(branch_kept ? ["its branch stays, because another working tree has it checked out"] : []), ...(cleanup ? [`its cleanup failed: ${cleanup}`] : []), ...(ref ? [`its work is kept: git branch NAME ${ref}`] : [])].join("; ");
+function discardedWords({ agent, turn, ref, error, branch_kept, cleanup_error: cleanup }: Result<"session.chooseAttempt">["discarded"][number]): string {
+  if (error) return `${agent} (${turn}) stays: ${error}`;
+  return [`${agent} (${turn}) is discarded`, ...(branch_kept ? ["its branch stays, because another working tree has it checked out"] : []), ...(cleanup ? [`its cleanup failed: ${cleanup}`] : []), ...(ref ? [`its work is kept: git branch NAME ${ref}`] : [])].join("; ");
 }
 
 /** Says what was landed and discarded, and offers to copy the commands that bring the others back. */

@@ -3,8 +3,8 @@ import * as vscode from "vscode";
 import { decisionsFor, extents, hunkAt, partsOf, progressOf, stateWords } from "./hub/changes";
 import type { Decision, Part, Side, Snapshot } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
-import { queueOf } from "./hub/model";
-import type { Session } from "./hub/model";
+import { sessionWithQueue } from "./hub/model";
+import type { Request, Session } from "./hub/model";
 import { inform } from "./messages";
 import { shownPath } from "./panel/files";
 import type { Project, Projects, ProjectSession } from "./projects";
@@ -15,7 +15,8 @@ const changeScheme = "duet-change";
 interface Place {
   /** The folder of the project. */
   folder: string;
-  session: string;
+  /** The uuid of the turn. */
+  turn: string;
   file: string;
   side: Side;
 }
@@ -26,7 +27,7 @@ const labels: Record<Decision, { icon: string; hunk: string; file: string }> = {
   reopen: { icon: "history", hunk: "Reopen", file: "Reopen All of the File" },
 };
 
-/** The most sessions of a conversation that are searched for changes. */
+/** The most turns of a session that are searched for changes. */
 const longestWay = 50;
 
 /** Shows the changes of sessions in the diff editor, and sends the user's decisions to the hub. */
@@ -35,7 +36,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   private readonly lensesChanged = new vscode.EventEmitter<void>();
   readonly onDidChange = this.changed.event;
   readonly onDidChangeCodeLenses = this.lensesChanged.event;
-  private readonly bySession = new Map<string, Promise<Snapshot[]>>();
+  private readonly byTurn = new Map<string, Promise<Snapshot[]>>();
   private readonly marks: Record<"accepted" | "reverted", vscode.TextEditorDecorationType>;
   private readonly subscriptions: vscode.Disposable[];
 
@@ -71,16 +72,16 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       void inform(path === undefined ? `${nameOf(of.session)} has reported no changed file` : `${path} was not changed in ${nameOf(of.session)}`);
       return;
     }
-    const { session, snapshots } = found;
+    const { turn, snapshots } = found;
     const folder = of.project.folder.uri.fsPath;
     const sides = (snapshot: Snapshot): [vscode.Uri | undefined, vscode.Uri | undefined] => {
-      const side = (side: Side): vscode.Uri | undefined => (snapshot[side] === null ? undefined : uriOf({ folder, session, file: snapshot.file_path, side }));
+      const side = (side: Side): vscode.Uri | undefined => (snapshot[side] === null ? undefined : uriOf({ folder, turn, file: snapshot.file_path, side }));
       return [side("before"), side("after")];
     };
     const snapshot = path !== undefined ? snapshots.find(isAt(of.session, path)) : snapshots.length === 1 ? snapshots[0] : undefined;
     if (snapshot) {
       if (snapshot.binary) throw new Error(`${snapshot.file_path} is binary: its change cannot be shown`);
-      const place = { folder, session, file: snapshot.file_path };
+      const place = { folder, turn, file: snapshot.file_path };
       // A created or deleted file has an empty side.
       await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${shownPath(snapshot.file_path, of.session.working_dir)} (${short(nameOf(of.session), 40)})`);
       return;
@@ -116,50 +117,50 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     this.lensesChanged.dispose();
   }
 
-  /** find returns the last session of a conversation that changed a file. Without a path: any file. */
-  private async find({ project, session }: ProjectSession, path?: string): Promise<{ session: string; snapshots: Snapshot[] } | undefined> {
-    // Queued sessions have changed nothing yet.
-    const last = session.state === "queued" ? ((await queueOf((method, params) => project.connection.request(method, params), session)).ahead ?? session) : session;
-    let [id, parent]: [string, string | undefined] = [last.id, last.parent_session_id];
+  /** find returns the last turn of a session that changed a file. Without a path: any file. */
+  private async find({ project, session }: ProjectSession, path?: string): Promise<{ turn: string; snapshots: Snapshot[] } | undefined> {
+    const request: Request = (method, params) => project.connection.request(method, params);
+    const known = await sessionWithQueue(request, session.session_uuid);
+    // Queued turns have changed nothing yet.
+    let { turn_uuid: turn, parent } = known.ahead ?? known.session;
     for (let i = 0; i < longestWay; i++) {
-      this.forget(project, id);
-      const snapshots = await this.snapshots(project, id);
-      if (path === undefined ? snapshots.length > 0 : snapshots.some(isAt(session, path))) return { session: id, snapshots };
-      if (parent === undefined || parent === "") return undefined;
-      const before = (await project.connection.request("getSessionState", { session_id: parent })).session;
-      [id, parent] = [before.id, before.parent_session_id];
+      this.forget(project, turn);
+      const snapshots = await this.snapshots(project, turn);
+      if (path === undefined ? snapshots.length > 0 : snapshots.some(isAt(session, path))) return { turn, snapshots };
+      if (!parent) return undefined;
+      ({ turn: { turn_uuid: turn, parent } } = await request("turn.get", { turn: parent }));
     }
     return undefined;
   }
 
-  private snapshots(project: Project, session: string): Promise<Snapshot[]> {
-    const key = keyOf(project.folder.uri.fsPath, session);
-    let known = this.bySession.get(key);
+  private snapshots(project: Project, turn: string): Promise<Snapshot[]> {
+    const key = keyOf(project.folder.uri.fsPath, turn);
+    let known = this.byTurn.get(key);
     if (!known) {
-      known = project.connection.request("getSessionSnapshots", { session_id: session }).then(({ snapshots }) => snapshots);
-      this.bySession.set(key, known);
-      known.catch(() => this.bySession.delete(key));
+      known = project.connection.request("getSessionSnapshots", { session_id: turn }).then(({ snapshots }) => snapshots);
+      this.byTurn.set(key, known);
+      known.catch(() => this.byTurn.delete(key));
     }
     return known;
   }
 
-  private async snapshot({ folder, session, file }: Place): Promise<Snapshot | undefined> {
+  private async snapshot({ folder, turn, file }: Place): Promise<Snapshot | undefined> {
     const project = this.projects.at(folder);
-    return project && (await this.snapshots(project, session)).find(({ file_path }) => file_path === file);
+    return project && (await this.snapshots(project, turn)).find(({ file_path }) => file_path === file);
   }
 
-  private forget({ folder }: Project, session: string): void {
-    this.bySession.delete(keyOf(folder.uri.fsPath, session));
+  private forget({ folder }: Project, turn: string): void {
+    this.byTurn.delete(keyOf(folder.uri.fsPath, turn));
   }
 
-  /** refresh reloads the shown changes of a session. */
-  private refresh(project: Project, session: string): void {
+  /** refresh reloads the shown changes of a turn. */
+  private refresh(project: Project, turn: string): void {
     const folder = project.folder.uri.fsPath;
-    if (!this.bySession.has(keyOf(folder, session))) return;
-    this.forget(project, session);
+    if (!this.byTurn.has(keyOf(folder, turn))) return;
+    this.forget(project, turn);
     for (const { uri } of vscode.workspace.textDocuments) {
       const place = placeOf(uri);
-      if (place?.session === session && place.folder === folder) this.changed.fire(uri);
+      if (place?.turn === turn && place.folder === folder) this.changed.fire(uri);
     }
     this.lensesChanged.fire();
     this.mark();
@@ -196,13 +197,13 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     await this.decide(this.placeHere(uri), decision);
   }
 
-  private async decide({ folder, session, file }: Place, decision: Decision, part?: Part): Promise<void> {
+  private async decide({ folder, turn, file }: Place, decision: Decision, part?: Part): Promise<void> {
     const project = this.projects.at(folder);
     if (!project) throw new Error(`the folder ${folder} is no longer open`);
-    const decided = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(part ? { hunk: part.id } : {}) });
-    this.refresh(project, session);
+    const decided = await project.connection.request("session.decideChange", { session_id: turn, path: file, decision, ...(part ? { hunk: part.id } : {}) });
+    this.refresh(project, turn);
     const progress = progressOf(partsOf(decided));
-    vscode.window.setStatusBarMessage(`Duet: ${shownPath(file, project.model.session(session)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
+    vscode.window.setStatusBarMessage(`Duet: ${shownPath(file, project.model.ofTurn(turn)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
   }
 
   /** placeHere reads the place from a URI, or from the active editor. */
@@ -217,8 +218,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 }
 
-function keyOf(folder: string, session: string): string {
-  return `${folder}\n${session}`;
+function keyOf(folder: string, turn: string): string {
+  return `${folder}\n${turn}`;
 }
 
 function uriOf(place: Place): vscode.Uri {

@@ -8,7 +8,7 @@ import type { Changes } from "./changes";
 import { forkChoices, deleteConversation, rename, revokeRules, rewind, search } from "./conversations";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
-import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
+import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import { inform } from "./messages";
 import { selected } from "./panel/files";
@@ -76,7 +76,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("openWorktree", ({ session }) => hasWorktree(session), openWorktree, noWorktree),
     ofSession("compareAttempts", ({ session }) => Boolean(session.attempts), (of) => comparisons.show(of), "no prompt had several agents: choose Several Agents… in a new session"),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
-      await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
+      await project.connection.request("turn.interrupt", { turn: session.ahead?.turn_uuid ?? session.turn_uuid, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
@@ -87,7 +87,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     command("revokeRules", async (of?: unknown) => {
       const session = given(of);
       const project = session?.project ?? (await pickProject(projects));
-      if (project) await revokeRules(project, session?.session.thread_id);
+      if (project) await revokeRules(project, session?.session.session_uuid);
     }),
     command("openSession", async (of?: unknown) => {
       const chosen = given(of) ?? (await pickSession(projects, () => true));
@@ -132,13 +132,13 @@ function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, colu
   return panels.begin(project, { title: "New session", chosen: { folder: uri.fsPath } }, column);
 }
 
-/** fork opens a panel whose first prompt continues a conversation in a new one. */
+/** fork opens a panel whose first prompt continues a session in a new one. */
 async function fork(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const name = nameOf(session);
   const chosen = forkChoices(of);
-  const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which does not change.`;
-  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { session: session.id, chosen } });
+  const about = `Your first prompt starts a fork of "${name}". It has the history of that session, which does not change.`;
+  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { turn: session.turn_uuid, chosen } });
 }
 
 /** newSessionWithGates asks for gates and turns, and opens a panel whose first prompt starts the session. */
@@ -187,19 +187,19 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
 /** questionOf returns the question that a command was given, possibly by its id. undefined: it no longer waits, as a message says. */
 function questionOf({ questions }: Projects, of: ProjectQuestion | string): ProjectQuestion | undefined {
   if (typeof of !== "string") return of;
-  const question = questions.find((one) => one.question.id === of);
+  const question = questions.find((one) => one.question.approval === of);
   if (!question) void inform("the question has been answered");
   return question;
 }
 
-/** showQuestion opens the conversation of a question, at the question. */
+/** showQuestion opens the session of a question, at the question. */
 async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
-  const session = project.model.conversationOf(question) ?? (await project.connection.request("getSessionState", { session_id: question.session_id })).session;
-  (await panels.open({ project, session })).showQuestion(question.id);
+  const session = project.model.sessionOf(question) ?? (await project.connection.request("turn.get", { turn: question.session_uuid })).turn;
+  (await panels.open({ project, session })).showQuestion(question.approval);
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {
-  await project.connection.request("archiveSession", { session_id: session.id, archived });
+  await project.connection.request("session.archive", { sessions: [session.session_uuid], archived });
 }
 
 /** given returns the session argument of a command. The title bar of an editor passes a URI instead. */
@@ -214,7 +214,7 @@ async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): 
   return of && which(of) ? of : undefined;
 }
 
-const noWorktree = "no conversation has a worktree, or the agent still works in it";
+const noWorktree = "no session has a worktree, or the agent still works in it";
 
 /** pickSession asks for one of the sessions. none says that there are none. */
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean, none = "no such session"): Promise<ProjectSession | undefined> {
@@ -233,8 +233,8 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
     return questions[0];
   }
   const items = questions.map((of) => {
-    const session = of.project.model.conversationOf(of.question);
-    return { label: titleOf(of.question), description: session ? nameOf(session) : "", of };
+    const session = of.project.model.sessionOf(of.question);
+    return { label: titleOf(of.question), description: session ? labelOf(session, of.question.turn) : "", of };
   });
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;
 }

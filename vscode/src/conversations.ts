@@ -1,4 +1,4 @@
-// Commands about whole conversations: rename, delete, rewind and search them, and revoke the rules that answers have made.
+// Commands about whole sessions: rename, delete, rewind and search them, and revoke the rules that answers have made.
 import { relative } from "node:path";
 import * as vscode from "vscode";
 import { age, nameOf, short } from "./hub/groups";
@@ -12,30 +12,30 @@ import type { Result } from "./protocol";
 import { discardWorktree, hasWorktree, land } from "./worktrees";
 
 type Hit = Result<"searchConversations">["hits"][number];
-type Rule = Result<"getRules">["rules"][number];
+type Rule = Result<"rule.list">["rules"][number];
 
 /** The most hits of a search in each project. */
 const mostHits = 100;
 
-/** Asks for a title, and gives it to a conversation. */
+/** Asks for a title, and gives it to a session. */
 export async function rename({ project, session }: ProjectSession): Promise<void> {
   const title = await vscode.window.showInputBox({
-    title: `Rename ${nameOf(session)}`, value: session.title || session.conversation_title, ignoreFocusOut: true,
-    prompt: "The title of the conversation. Empty: its first prompt is its title.",
+    title: `Rename ${nameOf(session)}`, value: session.title || session.session_title, ignoreFocusOut: true,
+    prompt: "The title of the session. Empty: its first prompt is its title.",
   });
-  if (title !== undefined) await project.connection.request("updateSessionTitle", { session_id: session.id, title: title.trim() });
+  if (title !== undefined) await project.connection.request("session.rename", { session: session.session_uuid, title: title.trim() });
 }
 
-/** Deletes a conversation with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
+/** Deletes a session with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
 export async function deleteConversation(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const remove = "Delete";
   const detail = `Its messages, questions and recorded changes are deleted${hasWorktree(session) ? ", and its worktree" : ""}. Your files stay as they are. This cannot be undone.`;
-  const pressed = await confirm(`delete the conversation "${nameOf(session)}"?`, detail, remove);
+  const pressed = await confirm(`delete the session "${nameOf(session)}"?`, detail, remove);
   if (pressed !== remove) return;
   try {
-    const { worktree } = await project.connection.request("session.delete", { session_id: session.id });
-    if (worktree) void inform(`the conversation is deleted; its worktree stays: ${worktree}`);
+    const { worktree } = await project.connection.request("session.delete", { session_id: session.turn_uuid });
+    if (worktree) void inform(`the session is deleted; its worktree stays: ${worktree}`);
   } catch (error) {
     if (kindOf(error) !== "would_lose_work") throw error;
     const [bring, discard] = ["Land…", "Discard Worktree…"];
@@ -45,41 +45,40 @@ export async function deleteConversation(of: ProjectSession, panels: Panels): Pr
   }
 }
 
-/** The choices of a fork, as its conversation has them. Permissions do not carry over. Without its worktree, a conversation continues in the project. */
+/** The choices of a fork, as its session has them. Permissions do not carry over. Without its worktree, a session continues in the project. */
 export function forkChoices({ project, session }: ProjectSession): Choices {
-  const { agent, working_dir, permission_mode, requested_model: model, requested_options: options, worktree } = session;
+  const { agent, working_dir, mode, requested_model: model, requested_options: options, worktree } = session;
   const folder = worktree?.gone ? project.folder.uri.fsPath : working_dir;
-  return { folder, agent, mode: permission_mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
+  return { folder, agent, mode: mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
 }
 
 type Rewound = Result<"session.rewind">;
 
 /**
- * Goes back to before a turn of a conversation, which the user chooses: the files become as they were, and a panel
- * continues the conversation from there. Asks first, with the files that change and those that stay.
+ * Goes back to before a turn of a session, which the user chooses: the files become as they were, and a panel
+ * continues the session from there. Asks first, with the files that change and those that stay.
  */
 export async function rewind({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const { connection } = project;
-  const { sessions } = await connection.request("listSessions", { limit: 1000 });
-  const turns = sessions.filter(({ thread_id }) => thread_id === session.thread_id);
-  const items = turns.map((turn) => ({ label: short(turn.query.replace(/\s+/g, " "), 80), description: `${turn.task_id} · ${age(turn.created_at, Date.now())}`, turn }));
+  const { turns } = await connection.request("turn.list", { session: session.session_uuid, limit: 1000 });
+  const items = turns.map((turn) => ({ label: short(turn.prompt.replace(/\s+/g, " "), 80), description: `${turn.turn} · ${age(turn.created_at, Date.now())}`, turn }));
   const turn = (await vscode.window.showQuickPick(items, { title: `Go back to before which prompt of ${nameOf(session)}?` }))?.turn;
   if (!turn) return;
-  const preview = await connection.request("session.rewind", { session_id: turn.id, preview: true });
+  const preview = await connection.request("session.rewind", { session_id: turn.turn_uuid, preview: true });
   const restored = preview.files.filter(({ left }) => !left).length;
   const [restore, all, keep] = [`Restore ${files(restored)}`, "Restore All Files", "Keep the Files"];
   const buttons = [...(restored > 0 ? [restore] : []), ...(restored < preview.files.length ? [all] : []), keep];
-  const pressed = await confirm(`go back to before "${short(turn.query, 60)}"?`, rewindDetail(preview, session.working_dir), ...buttons);
+  const pressed = await confirm(`go back to before "${short(turn.prompt, 60)}"?`, rewindDetail(preview, session.working_dir), ...buttons);
   if (pressed === undefined) return;
   if (pressed !== keep) {
-    const done = await connection.request("session.rewind", { session_id: turn.id, all: pressed === all });
-    void offerUndo(project, turn.id, done);
+    const done = await connection.request("session.rewind", { session_id: turn.turn_uuid, all: pressed === all });
+    void offerUndo(project, turn.turn_uuid, done);
   }
   const name = nameOf(session);
-  const { fork_from: from, prompt } = preview;
-  const about = `Your first prompt continues "${name}" from before ${turn.task_id}. The old conversation stays, too.`;
+  const { fork_turn: from, prompt } = preview;
+  const about = `Your first prompt continues "${name}" from before ${turn.turn}. The old session stays, too.`;
   const chosen = forkChoices({ project, session });
-  await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { session: from, chosen } }) });
+  await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { turn: from, chosen } }) });
 }
 
 /** Says what a rewind has restored, and offers to undo it. */
@@ -109,52 +108,52 @@ function rewindDetail({ checkpoint, files, more, not_recorded: missing = [], mor
   return [listed(lines, more) || "No file has changed since.", listed(notRecorded, moreMissing)].filter(Boolean).join("\n");
 }
 
-/** Searches the conversations of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
+/** Searches the sessions of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
 export async function search(projects: readonly Project[], open: (of: ProjectSession, item: number) => unknown): Promise<void> {
-  const query = await vscode.window.showInputBox({ title: "Search conversations", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
+  const query = await vscode.window.showInputBox({ title: "Search sessions", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;
   const found = await Promise.all(projects.map(async (project) => {
     const { hits } = await project.connection.request("searchConversations", { query, limit: mostHits });
     return hits.map((hit) => ({ project, hit }));
   }));
   const items = await Promise.all(best(found.flat()).map(async ({ project, hit }) => ({
-    label: short(hit.title) || nameOf(await lastSession(project, hit.thread_id)),
-    description: [hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
+    label: short(hit.title) || nameOf(await sessionWith(project, hit.thread_id)),
+    description: [hit.turn, hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
     detail: short(hit.snippet.replace(/\s+/g, " "), 160),
     project, hit,
   })));
   if (items.length === 0) {
-    void inform(`no conversation contains "${short(query)}"`);
+    void inform(`no session contains "${short(query)}"`);
     return;
   }
-  const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
+  const chosen = await vscode.window.showQuickPick(items, { title: "Which session?", matchOnDetail: true });
   if (!chosen) return;
-  await open({ project: chosen.project, session: await lastSession(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
+  await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
 }
 
-/** Returns the last session of a conversation, which has the conversation's name. */
-async function lastSession({ connection }: Project, thread: string): Promise<Session> {
-  return (await connection.request("getSessionState", { session_id: thread })).session;
+/** Returns a session by its last turn. */
+async function sessionWith({ connection }: Project, uuid: string): Promise<Session> {
+  return (await connection.request("turn.get", { turn: uuid })).turn;
 }
 
-/** best returns the best hit of each conversation, the best first. */
+/** best returns the best hit of each session, the best first. */
 function best<H extends { hit: Hit }>(hits: readonly H[]): H[] {
-  const threads = new Map<string, H>();
-  for (const of of [...hits].sort((a, b) => a.hit.rank - b.hit.rank)) if (!threads.has(of.hit.thread_id)) threads.set(of.hit.thread_id, of);
-  return [...threads.values()];
+  const sessions = new Map<string, H>();
+  for (const of of [...hits].sort((a, b) => a.hit.rank - b.hit.rank)) if (!sessions.has(of.hit.thread_id)) sessions.set(of.hit.thread_id, of);
+  return [...sessions.values()];
 }
 
-/** Lists the rules that answers have made, those of a conversation first, and deletes the chosen ones. */
-export async function revokeRules({ connection }: Project, thread?: string): Promise<void> {
-  const { rules } = await connection.request("getRules", {});
+/** Lists the rules that answers have made, those of a session first, and deletes the chosen ones. */
+export async function revokeRules({ connection }: Project, session?: string): Promise<void> {
+  const { rules } = await connection.request("rule.list", {});
   if (rules.length === 0) {
     void inform("this project has no rules from answers");
     return;
   }
-  const own = (rule: Rule): number => (thread !== undefined && rule.thread_id === thread ? 0 : 1);
+  const own = (rule: Rule): number => (session !== undefined && rule.thread_id === session ? 0 : 1);
   const items = [...rules].sort((a, b) => own(a) - own(b)).map((rule) => ({ label: ruleWords(rule), description: scopeWords(rule), id: rule.rule_id }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Revoke which rules? The agent asks again then.", canPickMany: true, matchOnDescription: true });
-  for (const { id } of chosen ?? []) await connection.request("deleteRule", { rule_id: id });
+  for (const { id } of chosen ?? []) await connection.request("rule.delete", { rule_id: id });
 }
 
 /** What a rule allows or denies, in one line. */
@@ -163,6 +162,6 @@ export function ruleWords({ effect, tool_name, command, pattern, path, same_inpu
   return short(`${effect === "deny" ? "Deny" : "Allow"} ${tool_name}${of}`, 120);
 }
 
-function scopeWords({ thread_id, title }: Rule): string {
-  return thread_id === undefined ? "in the project" : `in the conversation ${short(title ?? "", 60)}`.trimEnd();
+function scopeWords({ session, title }: Rule): string {
+  return session === undefined ? "in the project" : `in session ${session} ${short(title ?? "", 60)}`.trimEnd();
 }

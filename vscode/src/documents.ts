@@ -1,6 +1,6 @@
 // Conversations, questions and proposed changes as read-only documents.
 import * as vscode from "vscode";
-import { sessionOf } from "./hub/events";
+import { turnOf } from "./hub/events";
 import { nameOf, short } from "./hub/groups";
 import type { Change } from "./hub/changes";
 import { transcript } from "./hub/transcript";
@@ -27,12 +27,11 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     ];
     this.stops = [
       projects.onEvent(({ project, params }) => {
-        const id = sessionOf(params.event);
-        const thread = id === undefined ? undefined : project.model.sessions.find((session) => session.id === id)?.thread_id;
-        if (thread !== undefined) this.refreshSoon(thread);
+        const session = project.model.ofTurn(turnOf(params.event) ?? "");
+        if (session) this.refreshSoon(session.session_uuid);
       }),
       projects.onChange(() => {
-        for (const { session } of projects.sessions) if (this.openConversation(session.thread_id)) this.refreshSoon(session.thread_id);
+        for (const { session } of projects.sessions) if (this.openConversation(session.session_uuid)) this.refreshSoon(session.session_uuid);
       }),
     ];
   }
@@ -41,13 +40,13 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     const side = this.sides.get(uri.toString());
     if (side !== undefined) return side;
     const { id } = JSON.parse(uri.query) as { id: string };
-    const found = this.projects.sessions.find(({ session }) => session.thread_id === id);
-    if (!found) return "This conversation was deleted, or duet-rpc is still starting.\n";
+    const found = this.projects.sessions.find(({ session }) => session.session_uuid === id);
+    if (!found) return "This session was deleted, or duet-rpc is still starting.\n";
     return transcript(nameOf(found.session), await conversation(found));
   }
 
   async openConversationOf({ session }: ProjectSession): Promise<void> {
-    await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.thread_id });
+    await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.session_uuid });
   }
 
   /** Shows a file before and after a change of a conversation in the diff editor. about stands behind the path in the title. */
@@ -72,17 +71,17 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await vscode.window.showTextDocument(document, { preview: true });
   }
 
-  private openConversation(thread: string): vscode.TextDocument | undefined {
-    return vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === scheme && uri.query === JSON.stringify({ kind: "conversation", id: thread }));
+  private openConversation(session: string): vscode.TextDocument | undefined {
+    return vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === scheme && uri.query === JSON.stringify({ kind: "conversation", id: session }));
   }
 
   /** refreshSoon reloads an open conversation after a short delay, once for all events in between. */
-  private refreshSoon(thread: string): void {
-    if (this.pending.has(thread)) return;
-    this.pending.add(thread);
+  private refreshSoon(session: string): void {
+    if (this.pending.has(session)) return;
+    this.pending.add(session);
     setTimeout(() => {
-      this.pending.delete(thread);
-      const document = this.openConversation(thread);
+      this.pending.delete(session);
+      const document = this.openConversation(session);
       if (document) this.changed.fire(document.uri);
     }, 100);
   }
@@ -91,11 +90,11 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
 const changeWords: Record<Change["is"], string> = { proposed: "what is proposed", made: "what was changed", part: "the changed part" };
 
 /** conversation loads all pages of a conversation. */
-async function conversation({ project, session }: { project: Project; session: { id: string } }): Promise<Item[]> {
+async function conversation({ project, session }: { project: Project; session: { session_uuid: string } }): Promise<Item[]> {
   const items: Item[] = [];
   let offset: number | undefined = 0;
   while (offset !== undefined) {
-    const page: { events: Item[]; next_offset?: number } = await project.connection.request("getConversation", { session_id: session.id, offset });
+    const page: { events: Item[]; next_offset?: number } = await project.connection.request("getConversation", { session_id: session.session_uuid, offset });
     items.push(...page.events);
     offset = page.next_offset;
   }

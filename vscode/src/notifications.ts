@@ -1,7 +1,7 @@
 // Notifications of questions and of ended sessions, and the status bar.
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
-import { isAlive, isInterruptible, nameOf, short } from "./hub/groups";
+import { hasFailed, isAlive, isInterruptible, labelOf, short } from "./hub/groups";
 import { choicesOf, titleOf } from "./hub/questions";
 import { inform, notice, warn } from "./messages";
 import type { Link } from "./messages";
@@ -11,9 +11,9 @@ import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 export interface NotificationActions {
   attempt: (action: () => Promise<void>) => void;
   open: (session: ProjectSession) => void;
-  /** Whether the user sees the conversation. */
+  /** Whether the user sees the session. */
   isShown: (session: ProjectSession) => boolean;
-  /** Adds a listener for when the user sees another conversation. The returned function removes it. */
+  /** Adds a listener for when the user sees another session. The returned function removes it. */
   onShown: (listener: () => void) => () => void;
 }
 
@@ -22,7 +22,7 @@ const atOnce = 3;
 
 /**
  * Shows a notification for each new question and for each session that ends, as the setting duet.notifications says. That
- * of a question ends with its answer, or when the user sees the conversation: its panel shows the question itself.
+ * of a question ends with its answer, or when the user sees the session: its panel shows the question itself.
  */
 export function notifications(projects: Projects, { attempt, open, isShown, onShown }: NotificationActions): vscode.Disposable {
   const alive = new Set<string>();
@@ -33,12 +33,12 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     return setting === "all" || (setting === "questions" && which === "questions");
   };
   const isUnseen = ({ project, question }: ProjectQuestion): boolean => {
-    const session = project.model.conversationOf(question);
+    const session = project.model.sessionOf(question);
     return !session || !isShown({ project, session });
   };
   /** Ends the notifications whose questions are all answered or seen. VS Code restores panels after questions have come. */
   const endSeen = (): void => {
-    const waiting = new Set(projects.questions.filter(isUnseen).map(({ question }) => question.id));
+    const waiting = new Set(projects.questions.filter(isUnseen).map(({ question }) => question.approval));
     for (const [notification, ids] of shown) {
       if (ids.some((id) => waiting.has(id))) continue;
       notification.dispose();
@@ -57,8 +57,8 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
       endSeen();
       for (const { project, session } of projects.sessions) {
         if (isAlive(session)) {
-          alive.add(session.id);
-        } else if (alive.delete(session.id) && wanted("ends")) {
+          alive.add(session.turn_uuid);
+        } else if (alive.delete(session.turn_uuid) && wanted("ends")) {
           attempt(() => notifyEnd({ project, session }));
         }
       }
@@ -66,26 +66,27 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
   ];
 
   function notify(of: ProjectQuestion[], text: string, links: Link[], about = ""): void {
-    shown.set(notice(text, links, about), of.map(({ question }) => question.id));
+    shown.set(notice(text, links, about), of.map(({ question }) => question.approval));
     notifyDesktop(about === "" ? text : `${about}: ${text}`);
   }
 
   function notifyOne(of: ProjectQuestion): void {
-    const { id } = of.question;
+    const { approval } = of.question;
     // The first answers. The last link leads to the question with all of them.
     const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
-    const session = of.project.model.conversationOf(of.question);
+    const session = of.project.model.sessionOf(of.question);
     notify([of], titleOf(of.question), [
-      ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [id, choice] })), { label: "Show", command: "duet.showQuestion", args: [id] },
-    ], session ? nameOf(session) : "");
+      ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [approval, choice] })), { label: "Show", command: "duet.showQuestion", args: [approval] },
+    ], session ? labelOf(session, of.question.turn) : "");
   }
 
   async function notifyEnd(of: ProjectSession): Promise<void> {
     const { session } = of;
-    const show = "Open Conversation";
-    const failed = session.status === "failed";
-    if (session.status === "interrupted" || isShown(of)) return; // the user did that, or sees it
-    const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
+    const show = "Open Session";
+    const failed = hasFailed(session);
+    if (["interrupted", "cancelled"].includes(session.state) || isShown(of)) return; // the user did that, or sees it
+    const label = labelOf(session, session.turn);
+    const message = failed ? `${label} has failed${session.error ? `: ${session.error}` : ""}` : `${label} is done`;
     notifyDesktop(message);
     const pressed = failed ? await warn(message, show) : await inform(message, show);
     if (pressed === show) open(of);

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { KeyRequests } from "./hub/keys";
 import type { KeyRequest, KeyUser } from "./hub/keys";
-import { nameOf, visible } from "./hub/groups";
+import { labelOf, visible } from "./hub/groups";
 import { Emitter } from "./hub/events";
 import { inform, notice, warn } from "./messages";
 import type { Project, Projects } from "./projects";
@@ -106,9 +106,9 @@ export class Keys implements vscode.Disposable {
 
   private async ask(project: Project, request: KeyRequest, known: boolean, signal: AbortSignal): ReturnType<KeyUser["ask"]> {
     const { service, agent, session_id } = request;
-    const session = project.model.session(session_id);
+    const session = project.model.ofTurn(session_id);
     const what = `${visible(agent)} needs a key for ${visible(service)}`;
-    const about = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    const about = [...(session ? [labelOf(session, session.turn)] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     // An input box that opened by itself could catch what the user is typing elsewhere.
     const pressed = await this.choose({ id: request.request_id, what, about, choices: known ? ["kept", "remember", "once", "none"] : ["remember", "once", "none"] }, signal);
     if (pressed === "kept") return { use: "stored" };

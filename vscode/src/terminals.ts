@@ -1,6 +1,7 @@
 // Shows terminals of the hub as terminals of VS Code.
 import * as vscode from "vscode";
-import { nameOf, visible } from "./hub/groups";
+import { labelOf, nameOf, visible } from "./hub/groups";
+import type { Session } from "./hub/model";
 import { HubTerminal } from "./hub/terminal";
 import type { Which } from "./hub/terminal";
 import { inform } from "./messages";
@@ -24,7 +25,7 @@ export class Terminals implements vscode.Disposable {
   /** Watches a terminal that the user picks. With a session: one of its agent's terminals. */
   async watch(project: Project, session?: ProjectSession["session"]): Promise<void> {
     const { terminals } = await project.connection.request("terminal.list", {});
-    const of = session ? terminals.filter(({ session_id, task_id }) => session_id === session.id || (task_id !== undefined && task_id === session.task_id)) : terminals;
+    const of = session ? terminals.filter(isOf(session)) : terminals;
     const first = of[0];
     if (!first) {
       void inform(session ? `no terminal of “${nameOf(session)}” runs` : "no terminal runs; Duet: New Terminal opens one");
@@ -71,16 +72,21 @@ export class Terminals implements vscode.Disposable {
   }
 }
 
+/** isOf matches the terminals of a session's agent, whichever of its turns started them. */
+function isOf({ session }: Session): (terminal: Listed) => boolean {
+  return ({ turn }) => turn?.split(".")[0] === String(session);
+}
+
 function programOf({ program, args }: Listed): string {
   return visible([program.replace(/^.*[/\\]/, ""), ...args].join(" ")).slice(0, 60);
 }
 
 async function choose(list: Listed[], project: Project): Promise<Listed | undefined> {
   const items = list.map((terminal) => {
-    const session = terminal.session_id ? project.model.session(terminal.session_id) : undefined;
+    const session = project.model.sessions.find((one) => isOf(one)(terminal));
     return {
       label: `$(${terminal.read_only ? "eye" : "terminal"}) ${programOf(terminal)}`,
-      description: [session ? nameOf(session) : "", terminal.read_only ? "an agent's, to be watched" : "", terminal.taken ? "taken by another program" : ""].filter((part) => part !== "").join(" · "),
+      description: [session ? labelOf(session, terminal.turn) : "", terminal.read_only ? "an agent's, to be watched" : "", terminal.taken ? "taken by another program" : ""].filter((part) => part !== "").join(" · "),
       detail: visible(terminal.cwd),
       terminal,
     };

@@ -1,7 +1,7 @@
 // The lists of the side bar: the sessions, the questions, and the sessions of other projects.
 import * as vscode from "vscode";
 import { basename } from "node:path";
-import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, short, statusWords, visible, worktreeWords } from "./hub/groups";
+import { backgroundOf, describe, grouped, groupOf, isAlive, labelOf, nameOf, short, statusWords, visible, worktreeWords } from "./hub/groups";
 import type { Group, GroupId } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { choicesOf, detailsOf, titleOf } from "./hub/questions";
@@ -65,7 +65,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
   private readonly view: vscode.TreeView<SessionNode>;
   private readonly subscriptions: vscode.Disposable[];
   private shown: Row[] = [];
-  /** The object of each conversation for VS Code. It stays the same, so that VS Code can redraw a single row. */
+  /** The object of each session for VS Code. It stays the same, so that VS Code can redraw a single row. */
   private readonly nodes = new Map<string, ProjectSession>();
   private readonly commands = new RowCommands();
 
@@ -106,15 +106,15 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     const group = groupOf(session);
     const [icon, colour] = icons[group];
     const item = new vscode.TreeItem(nameOf(session));
-    item.id = session.thread_id;
+    item.id = session.session_uuid;
     const where = whereWords({ project, session });
     item.description = [describe(session, Date.now()), ...(session.attempts ? ["one of several attempts"] : []), ...(where ? [where] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     const background = backgroundOf(session);
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : []), ...(session.attempts ? ["attempts"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error_message ? [session.error_message] : [])].join("\n");
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error ? [session.error] : [])].join("\n");
     item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}` };
-    item.command = { command: openCommand(session.thread_id), title: "Open Conversation" };
+    item.command = { command: openCommand(session.session_uuid), title: "Open Session" };
     return item;
   }
 
@@ -125,7 +125,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
     const [before, now] = [this.shown, this.rows()];
     this.shown = now;
-    this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.thread_id), () => vscode.commands.executeCommand("duet.openSession", node)]])));
+    this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.session_uuid), () => vscode.commands.executeCommand("duet.openSession", node)]])));
     const moved = before.length !== now.length || now.some(({ id, parent }, i) => before[i]!.id !== id || before[i]!.parent !== parent);
     // The objects of groups are new each time, so VS Code does not know these.
     const changed = now.filter(({ drawn }, i) => before[i]?.drawn !== drawn);
@@ -134,10 +134,10 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
   }
 
   private nodeOf({ project, session }: ProjectSession): ProjectSession {
-    const known = this.nodes.get(session.thread_id);
+    const known = this.nodes.get(session.session_uuid);
     if (!known) {
       const node = { project, session };
-      this.nodes.set(session.thread_id, node);
+      this.nodes.set(session.session_uuid, node);
       return node;
     }
     return Object.assign(known, { project, session });
@@ -166,8 +166,8 @@ function whereWords({ project, session: { worktree, working_dir } }: ProjectSess
   return name ? `in ${name}` : "";
 }
 
-function openCommand(thread: string): string {
-  return `duet.openSession/${thread}`;
+function openCommand(session: string): string {
+  return `duet.openSession/${session}`;
 }
 
 /** A row of the inbox: a question, a request for a key, or an answer to one. */
@@ -204,8 +204,8 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     if (!node) return [...this.keys.open, ...this.projects.questions];
     if ("send" in node) return [];
     if ("question" in node) {
-      const { id } = node.question;
-      return choicesOf(node.question).map(({ id: choice, ...row }) => ({ ...row, id: `${id}/${choice}`, send: () => vscode.commands.executeCommand("duet.answer", node, choice) }));
+      const { approval } = node.question;
+      return choicesOf(node.question).map(({ id: choice, ...row }) => ({ ...row, id: `${approval}/${choice}`, send: () => vscode.commands.executeCommand("duet.answer", node, choice) }));
     }
     return node.choices.map((choice) => ({ ...keyChoices[choice], id: `${node.id}/${choice}`, send: () => this.keys.answer(node.id, choice) }));
   }
@@ -227,13 +227,13 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     const item = new vscode.TreeItem("question" in node ? titleOf(node.question) : node.what, vscode.TreeItemCollapsibleState.Expanded);
     if ("question" in node) {
       const { project, question } = node;
-      const session = project.model.conversationOf(question);
-      item.id = question.id;
-      item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
+      const session = project.model.sessionOf(question);
+      item.id = question.approval;
+      item.description = [...(session ? [labelOf(session, question.turn)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
       item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
       item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
       item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
-      item.command = { command: inboxCommand(question.id), title: "Show Question" };
+      item.command = { command: inboxCommand(question.approval), title: "Show Question" };
     } else {
       item.id = node.id;
       item.description = node.about;
@@ -251,7 +251,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     this.shown = now;
     this.commands.show(nodes.flatMap((node): Array<[string, () => unknown]> => {
       if ("send" in node) return [[inboxCommand(node.id), node.send]];
-      return "question" in node ? [[inboxCommand(node.question.id), () => vscode.commands.executeCommand("duet.showQuestion", node)]] : [];
+      return "question" in node ? [[inboxCommand(node.question.approval), () => vscode.commands.executeCommand("duet.showQuestion", node)]] : [];
     }));
     const value = this.getChildren().length;
     this.view.badge = value === 0 ? undefined : { value, tooltip: waitingWords(value) };
@@ -325,11 +325,11 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
     const { session, root } = node;
     const [icon, colour] = icons[groupOf(session)];
     const item = new vscode.TreeItem(nameOf(session));
-    item.id = `${root}/${session.thread_id}`;
+    item.id = `${root}/${session.session_uuid}`;
     item.description = describe(session, Date.now());
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
-    item.tooltip = `${nameOf(session)}\n${session.agent}, ${session.status.replace("_", " ")}\n${root}`;
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${session.status.replace("_", " ")}, ${describe(session, Date.now())}` };
+    item.tooltip = `${nameOf(session)}\n${session.agent}, ${statusWords(session)}\n${root}`;
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
     item.command = { command: "duet.openProject", title: "Open the Project", arguments: [node] };
     return item;
   }

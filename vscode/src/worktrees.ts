@@ -1,4 +1,4 @@
-// Commands about the git worktree of a conversation: land its changes, discard it, and open it in a window.
+// Commands about the git worktree of a session: land its changes, discard it, and open it in a window.
 import * as vscode from "vscode";
 import { nameOf, visible } from "./hub/groups";
 import type { Session } from "./hub/model";
@@ -19,7 +19,7 @@ interface Refusal {
 
 type Losses = Partial<Record<"commits" | "uncommitted" | "untracked" | "nested" | "ignored", { count: number; first: string[] }>>;
 
-/** Whether a conversation has a worktree that is there. */
+/** Whether a session has a worktree that is there. */
 export function hasWorktree({ worktree }: Session): boolean {
   return worktree !== undefined && !worktree.gone;
 }
@@ -36,14 +36,14 @@ export async function pickMethod(title: string): Promise<Params<"session.land">[
   return (await vscode.window.showQuickPick(methods, { title, matchOnDetail: true }))?.method;
 }
 
-/** Brings the changes in a conversation's worktree to the branch that was checked out when it began, in a way that the user chooses. */
+/** Brings the changes in a session's worktree to the branch that was checked out when it began, in a way that the user chooses. */
 export async function land(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const method = await pickMethod(`How to land the changes of "${nameOf(session)}"?`);
   if (!method) return;
   let done: Result<"session.land">;
   try {
-    done = await project.connection.request("session.land", { session_id: session.id, method });
+    done = await project.connection.request("session.land", { session_id: session.turn_uuid, method });
   } catch (error) {
     return showRefusal(error, of, panels);
   }
@@ -76,9 +76,9 @@ export async function showRefusal(error: unknown, of: ProjectSession, panels: Pi
   } else throw error;
 }
 
-/** Deletes the worktree of a conversation and its branch. If work is not landed, the user is asked first, and git keeps it. */
+/** Deletes the worktree of a session and its branch. If work is not landed, the user is asked first, and git keeps it. */
 export async function discardWorktree({ project, session }: ProjectSession): Promise<void> {
-  const discard = (force: boolean): Promise<Result<"session.discard">> => project.connection.request("session.discard", { session_id: session.id, force });
+  const discard = (force: boolean): Promise<Result<"session.discard">> => project.connection.request("session.discard", { session_id: session.turn_uuid, force });
   let done: Result<"session.discard">;
   try {
     done = await discard(false);
@@ -117,9 +117,9 @@ function lossesDetail(losses: Losses): string {
   return [...lists, ...(isKept ? ["A git ref keeps commits and uncommitted files."] : [])].join("\n\n");
 }
 
-/** Opens the worktree of a conversation in a new window. */
+/** Opens the worktree of a session in a new window. */
 export async function openWorktree({ session: { worktree } }: ProjectSession): Promise<void> {
-  if (!worktree || worktree.gone) throw new Error(worktree ? `the worktree of ${visible(worktree.branch)} is gone` : "the conversation has no worktree");
+  if (!worktree || worktree.gone) throw new Error(worktree ? `the worktree of ${visible(worktree.branch)} is gone` : "the session has no worktree");
   await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(worktree.dir), { forceNewWindow: true });
 }
 

@@ -11,12 +11,12 @@ export interface Comparison {
   notes: string[];
 }
 
-/** The methods of the extension for that page. thread is the conversation of an attempt. */
+/** The methods of the extension for that page. session is the uuid of the session of an attempt. */
 export interface ComparisonMethods {
   load: Record<string, never>;
-  openConversation: { thread: string };
-  openFile: { thread: string; path: string };
-  choose: { thread: string };
+  openConversation: { session: string };
+  openFile: { session: string; path: string };
+  choose: { session: string };
 }
 
 /** The agent that a choice names, and its model: AGENT or AGENT=MODEL, as in the shell and Emacs. */
@@ -31,8 +31,8 @@ export function agentWords({ agent, model }: Pick<Attempt, "agent" | "model">): 
 }
 
 /** Whether the agent of an attempt works, or its gates run. */
-export function isWorking({ status, gates }: Pick<Attempt, "status" | "gates">): boolean {
-  return ["starting", "running", "interrupting", "waiting_input"].includes(status) || gates?.state === "checking";
+export function isWorking({ state, gates }: Pick<Attempt, "state" | "gates">): boolean {
+  return ["queued", "starting", "running", "interrupting", "waiting_input"].includes(state) || gates?.state === "checking";
 }
 
 /** Whether an attempt can be chosen: it has ended, and its worktree is there. */
@@ -47,7 +47,7 @@ export function gatesWords({ gates }: Pick<Attempt, "gates">): string {
 }
 
 /** How much an attempt has changed. */
-export function changeWords(attempt: Pick<Attempt, "status" | "gates" | "unknown" | "files" | "more" | "added" | "removed" | "landed">): string {
+export function changeWords(attempt: Pick<Attempt, "state" | "gates" | "unknown" | "files" | "more" | "added" | "removed" | "landed">): string {
   const { unknown, files, more = 0, added, removed, landed } = attempt;
   if (unknown) return unknown;
   const count = files.length + more;

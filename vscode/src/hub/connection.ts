@@ -191,7 +191,7 @@ export class HubConnection {
   }
 
   /**
-   * Follows a conversation by a subscription of its own. It continues with each new server, before the state is ready.
+   * Follows a session by a subscription of its own. It continues with each new server, before the state is ready.
    * Rejects as request does.
    */
   async follow(followed: Followed, listener: FollowListener): Promise<Following> {
@@ -436,7 +436,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Methods that are safe to repeat: the second time they change nothing. */
-const repeatable = /^(get|list|fetch|search)[A-Z]|\.list$|^(sendDecision|interruptSession|archiveSession|session\.(queue|editQueued|moveQueued|attempts)|terminal\.attach)$/;
+const repeatable = /^(get|list|fetch|search)[A-Z]|\.(list|get)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.(archive|attempts)|terminal\.attach)$/;
 
 /**
  * mayRetry reports whether to send a request to the next hub. A request that was pending when its hub died (-32042) may

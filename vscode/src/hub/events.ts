@@ -17,8 +17,8 @@ export function terminalUpdate(event: HubEvent): TerminalUpdate | undefined {
   return event.type === "lagged" && event.data.terminal_id !== undefined ? event : undefined;
 }
 
-/** The session of an event; undefined: it belongs to none. */
-export function sessionOf({ data }: HubEvent): string | undefined {
+/** The uuid of an event's turn; undefined: it belongs to none. */
+export function turnOf({ data }: HubEvent): string | undefined {
   return "session_id" in data ? data.session_id : undefined;
 }
 
@@ -28,7 +28,7 @@ export interface HubNotification {
   params: unknown;
 }
 
-/** The event types that the extension subscribes to: changes of sessions, questions and conversations, builds and gates, requests for keys. */
+/** The event types that the extension subscribes to: changes of sessions and their items, questions, builds and gates, requests for keys. */
 export const followedEvents: EventType[] = [
   "conversation_updated",
   "session_status_changed",
@@ -49,7 +49,7 @@ export const followedEvents: EventType[] = [
   "change_decided",
 ];
 
-/** The event types of a conversation that its panel subscribes to. */
+/** The event types of a session that its panel subscribes to. */
 export const conversationEvents: EventType[] = [
   "conversation_updated",
   "message_delta",
@@ -108,7 +108,7 @@ export class Emitter<T> {
 
 /** The parameters of a subscription. */
 export interface Followed {
-  /** The id of a session, or of a conversation for the events of all its sessions. */
+  /** The uuid of a turn, or of a session for the events of all its turns. */
   session_id: string;
   event_types: EventType[];
 }
@@ -124,7 +124,7 @@ export interface FollowListener {
 /** Sends a request to the current server. */
 type Send = (method: "Subscribe" | "Unsubscribe", params: Record<string, unknown>) => Promise<{ subscription_id?: string; seq?: number }>;
 
-/** The subscription of one conversation, including its text deltas. It outlives servers. Its owner ends it with stop. */
+/** The subscription of one session, including its text deltas. It outlives servers. Its owner ends it with stop. */
 export class Following {
   private id: string | undefined;
   private send: Send | undefined;

@@ -24,17 +24,19 @@ const labels: Record<GroupId, string> = {
 export function groupOf(session: Session): GroupId {
   if (session.archived) return "archived";
   if (session.waits) return "waiting";
-  switch (session.status) {
+  switch (session.state) {
     case "waiting_input":
       return "waiting";
+    case "queued":
+      return session.ahead === undefined ? "queued" : session.ahead.state === "waiting_input" ? "waiting" : "working";
     case "starting":
-      if (session.state !== "queued") return "working";
-      return session.ahead === undefined ? "queued" : session.ahead.status === "waiting_input" ? "waiting" : "working";
     case "running":
     case "interrupting":
       return "working";
     case "failed":
+    case "timed_out":
     case "interrupted":
+    case "cancelled":
       return "failed";
     case "draft":
       return "draft";
@@ -51,8 +53,8 @@ export function grouped(sessions: readonly Session[]): Group[] {
 }
 
 /** Whether a session's agent works or is about to, so that it can be interrupted. */
-export function isAlive({ archived, status }: Session): boolean {
-  return !archived && ["starting", "running", "interrupting", "waiting_input"].includes(status);
+export function isAlive({ archived, state }: Session): boolean {
+  return !archived && ["queued", "starting", "running", "interrupting", "waiting_input"].includes(state);
 }
 
 /** The titles of a session's background tasks. Empty while the agent works on a prompt. */
@@ -71,21 +73,31 @@ export function isInterruptible(session: Session): boolean {
   return isAlive(session) || backgroundOf(session).length > 0;
 }
 
-/** The state of a conversation, as a phrase. */
+/** The state of a session, as a phrase. */
 export function statusWords(session: Session): string {
   if (groupOf(session) === "waiting") return "waits for you";
-  return session.ahead === undefined ? session.status.replace("_", " ") : "works, and a prompt is queued";
+  return session.ahead === undefined ? session.state.replace("_", " ") : "works, and a prompt is queued";
 }
 
-/** The branch of a conversation's worktree, as a sentence. */
+/** Whether the last turn of a session has failed. */
+export function hasFailed({ state }: Session): boolean {
+  return state === "failed" || state === "timed_out";
+}
+
+/** The branch of a session's worktree, as a sentence. */
 export function worktreeWords({ branch, gone }: NonNullable<Session["worktree"]>): string {
   return gone ? `The worktree of ${visible(branch)} is gone: a fork continues in the project's folder` : `In a worktree on the branch ${visible(branch)}`;
 }
 
 /** The name of a session: its title, else the beginning of its prompt. */
 export function nameOf(session: Session): string {
-  const name = session.title || session.conversation_title || session.summary || session.query;
-  return short(name) || session.task_id;
+  const name = session.title || session.session_title || session.summary || session.prompt;
+  return short(name) || "untitled";
+}
+
+/** The name of a session after its number, or after that of one of its turns: 12 Fix the parser, 12.3 Fix the parser. */
+export function labelOf(session: Session, number: number | string = session.session): string {
+  return `${number} ${nameOf(session)}`;
 }
 
 /** The first line of a text, at most length characters, with invisible characters written out. */
@@ -179,12 +191,12 @@ export function age(time: string, now: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** The text beside a session's name: its agent, its age and its state. */
+/** The text beside a session's name: its number, its agent, its age and its state. */
 export function describe(session: Session, now: number): string {
-  const parts = [session.agent, age(session.last_activity_at, now)];
-  if (session.status === "interrupting") parts.push("is being interrupted");
+  const parts = [String(session.session), session.agent, age(session.active_at, now)];
+  if (session.state === "interrupting") parts.push("is being interrupted");
   else if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
-  else if (session.status === "failed" && session.error_message) parts.push(short(session.error_message, 60));
+  else if (hasFailed(session) && session.error) parts.push(short(session.error, 60));
   parts.push(backgroundWords(backgroundOf(session).length));
   return parts.filter((part) => part !== "").join(" · ");
 }

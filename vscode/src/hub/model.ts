@@ -1,35 +1,36 @@
 // The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
 // current state.
-import type { Approval, Method, Params, QueuedPrompt, Result, Session as SessionView } from "../protocol";
+import type { Method, Params, Result, Turn, WaitingPrompt } from "../protocol";
 import type { HubConnection } from "./connection";
-import { Emitter, sessionOf } from "./events";
+import { Emitter, turnOf } from "./events";
 import type { EventParams } from "./events";
 
-/** The last session of a conversation, a result of getSessionLeaves. */
-export type Session = SessionView & {
-  /** The conversation waits for the user, whatever the last session does. */
+/** A session by its last turn, a result of session.list. */
+export type Session = Turn & {
+  /** The session waits for the user, whatever its last turn does. */
   waits?: boolean;
-  /** The working session that this one is queued behind. */
-  ahead?: Pick<Session, "id" | "status" | "state">;
+  /** The working turn that the last one is queued behind. */
+  ahead?: Pick<Turn, "turn_uuid" | "state">;
 };
 
-/** An open question, a result of fetchApprovals. */
-export type Question = Approval;
+/** An open question, a result of approval.list. */
+export type Question = Result<"approval.list">["approvals"][number];
 
-/** Whether a session's agent works, or waits for the user. */
-function isWorking({ status, state }: Session): boolean {
-  return state !== "queued" && ["starting", "running", "interrupting", "waiting_input"].includes(status);
+/** Whether the agent works on a turn, or waits for the user. */
+function isWorking({ state }: Turn): boolean {
+  return ["starting", "running", "interrupting", "waiting_input"].includes(state);
 }
 
 /** The lists of a project. They are empty until its hub is ready, and keep their items while it restarts. */
 export class ProjectModel {
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionEmitter = new Emitter<Question[]>();
-  private readonly byThread = new Map<string, Session>();
-  /** The working session of each conversation, by thread. */
-  private readonly ahead = new Map<string, Session>();
+  /** The sessions, by uuid. */
+  private readonly known = new Map<string, Session>();
+  /** The working turn of each session, by the session's uuid. */
+  private readonly ahead = new Map<string, Turn>();
   private waiting: Question[] = [];
-  private readonly changedSessions = new Set<string>();
+  private readonly changedTurns = new Set<string>();
   private questionsChanged = false;
   private everythingChanged = false;
   private refreshing: Promise<void> | undefined;
@@ -43,7 +44,7 @@ export class ProjectModel {
 
   constructor(
     readonly connection: HubConnection,
-    /** The most conversations in the list. */
+    /** The most sessions in the list. */
     private readonly limit = 300,
     private readonly onError: (error: unknown) => void = () => {},
   ) {
@@ -59,14 +60,14 @@ export class ProjectModel {
     ];
   }
 
-  /** The last session of each conversation, the most recently active first. */
+  /** The sessions, the most recently active first. */
   get sessions(): Session[] {
-    const asked = new Set(this.waiting.map(({ thread_id }) => thread_id));
-    const all = [...this.byThread.values()].map((session): Session => {
-      const ahead = session.state === "queued" ? this.ahead.get(session.thread_id) : undefined;
-      return { ...session, ...(asked.has(session.thread_id) && { waits: true }), ...(ahead && { ahead }) };
+    const asked = new Set(this.waiting.map(({ session_uuid }) => session_uuid));
+    const all = [...this.known.values()].map((session): Session => {
+      const ahead = session.state === "queued" ? this.ahead.get(session.session_uuid) : undefined;
+      return { ...session, ...(asked.has(session.session_uuid) && { waits: true }), ...(ahead && { ahead }) };
     });
-    return all.sort((a, b) => (a.last_activity_at < b.last_activity_at ? 1 : -1));
+    return all.sort((a, b) => (a.active_at < b.active_at ? 1 : -1));
   }
 
   /** The questions, the oldest first. */
@@ -74,30 +75,30 @@ export class ProjectModel {
     return this.waiting;
   }
 
-  /** The session with an id, if it is the last one of its conversation. */
-  session(id: string): Session | undefined {
-    return this.sessions.find((session) => session.id === id);
+  /** The session whose last turn has a uuid. */
+  ofTurn(uuid: string): Session | undefined {
+    return this.sessions.find(({ turn_uuid }) => turn_uuid === uuid);
   }
 
-  /** The conversation of a question, by its last session. The question may belong to an earlier session. */
-  conversationOf(question: Pick<Question, "thread_id">): Session | undefined {
-    return this.sessions.find(({ thread_id }) => thread_id === question.thread_id);
+  /** The session of a question or a turn, which may be an earlier one than the last. */
+  sessionOf(of: Pick<Turn, "session_uuid">): Session | undefined {
+    return this.sessions.find(({ session_uuid }) => session_uuid === of.session_uuid);
   }
 
-  /** Adds a session to the list, possibly before its event comes. */
-  add(session: Session): void {
-    const known = this.byThread.get(session.thread_id);
-    this.noteAhead(session);
-    if (session.status === "discarded" || (known && known.id !== session.id && known.created_at > session.created_at)) return;
-    if (known && known.id !== session.id) this.noteAhead(known);
-    this.byThread.set(session.thread_id, session);
+  /** Adds a session by a turn to the list, possibly before the turn's event comes. */
+  add(turn: Turn): void {
+    const known = this.known.get(turn.session_uuid);
+    this.noteAhead(turn);
+    if (turn.state === "discarded" || (known && known.turn_uuid !== turn.turn_uuid && known.created_at > turn.created_at)) return;
+    if (known && known.turn_uuid !== turn.turn_uuid) this.noteAhead(known);
+    this.known.set(turn.session_uuid, turn);
     this.changeEmitter.fire(undefined);
   }
 
-  /** noteAhead keeps a working session, for one that may be queued behind it. */
-  private noteAhead(session: Session): void {
-    if (isWorking(session)) this.ahead.set(session.thread_id, session);
-    else if (this.ahead.get(session.thread_id)?.id === session.id) this.ahead.delete(session.thread_id);
+  /** noteAhead keeps a working turn, for one that may be queued behind it. */
+  private noteAhead(turn: Turn): void {
+    if (isWorking(turn)) this.ahead.set(turn.session_uuid, turn);
+    else if (this.ahead.get(turn.session_uuid)?.turn_uuid === turn.turn_uuid) this.ahead.delete(turn.session_uuid);
   }
 
   dispose(): void {
@@ -120,32 +121,32 @@ export class ProjectModel {
         this.everythingChanged = true;
         break;
       case "queue_changed":
-        if (event.data.content === undefined) this.everythingChanged = true; // another session may be the last one
+        if (event.data.content === undefined) this.everythingChanged = true; // another turn may be the last one
         break;
       case "session_status_changed":
-        // A question is closed without an event of its own when its session ends.
+        // A question is closed without an event of its own when its turn ends.
         this.questionsChanged = true;
         break;
     }
-    const session = sessionOf(event);
-    if (session) this.changedSessions.add(session);
+    const turn = turnOf(event);
+    if (turn) this.changedTurns.add(turn);
     this.refresh();
   }
 
-  /** refresh requests the changed sessions and questions. Changes meanwhile cause another round. */
+  /** refresh requests the changed turns and questions. Changes meanwhile cause another round. */
   private refresh(): void {
     this.refreshing ??= this.catchUp().finally(() => (this.refreshing = undefined));
   }
 
   private async catchUp(): Promise<void> {
-    while (this.everythingChanged || this.questionsChanged || this.changedSessions.size > 0) {
+    while (this.everythingChanged || this.questionsChanged || this.changedTurns.size > 0) {
       if (this.connection.state.is !== "ready") return; // then everything is requested
-      const [everything, questions, sessions] = [this.everythingChanged, this.questionsChanged, [...this.changedSessions]];
+      const [everything, questions, turns] = [this.everythingChanged, this.questionsChanged, [...this.changedTurns]];
       this.everythingChanged = this.questionsChanged = false;
-      this.changedSessions.clear();
+      this.changedTurns.clear();
       try {
         if (everything) await this.askForSessions();
-        else await Promise.all(sessions.map((id) => this.askForSession(id)));
+        else await Promise.all(turns.map((uuid) => this.askForTurn(uuid)));
         if (everything || questions) await this.askForQuestions();
       } catch (error) {
         this.onError(error);
@@ -155,66 +156,73 @@ export class ProjectModel {
   }
 
   private async askForSessions(): Promise<void> {
-    const { sessions } = await this.connection.request("getSessionLeaves", { limit: this.limit });
-    this.byThread.clear();
+    const { sessions } = await this.connection.request("session.list", { limit: this.limit });
+    this.known.clear();
     this.ahead.clear();
     for (const session of sessions) {
-      this.byThread.set(session.thread_id, session);
+      this.known.set(session.session_uuid, session);
       this.noteAhead(session);
     }
     await Promise.all(sessions.filter(({ state }) => state === "queued").map((session) => this.askForAhead(session)));
   }
 
-  /** askForAhead finds the working session that others are queued behind. */
-  private async askForAhead(session: Session): Promise<void> {
-    const { ahead } = await queueOf((method, params) => this.connection.request(method, params), session);
+  /** askForAhead finds the working turn that others are queued behind. */
+  private async askForAhead({ session_uuid }: Session): Promise<void> {
+    const { ahead } = await sessionWithQueue((method, params) => this.connection.request(method, params), session_uuid);
     if (ahead) this.noteAhead(ahead);
   }
 
-  private async askForSession(id: string): Promise<void> {
-    let session: Session;
+  private async askForTurn(uuid: string): Promise<void> {
+    let turn: Turn;
     try {
-      ({ session } = await this.connection.request("getSessionState", { session_id: id }));
+      ({ turn } = await this.connection.request("turn.get", { turn: uuid }));
     } catch (error) {
       // The session may have been deleted. Its event follows.
       this.onError(error);
       return;
     }
-    const known = this.byThread.get(session.thread_id);
-    this.add(session);
-    if (!known || known.id === session.id || session.status === "discarded") return;
+    const known = this.known.get(turn.session_uuid);
+    this.add(turn);
+    if (!known || known.turn_uuid === turn.turn_uuid || turn.state === "discarded") return;
     // Queued prompts may have been moved, so the newest is not always the last.
-    const { session: last } = await this.connection.request("getSessionState", { session_id: session.thread_id });
-    this.byThread.set(last.thread_id, last);
+    const { turn: last } = await this.connection.request("turn.get", { turn: turn.session_uuid });
+    this.known.set(last.session_uuid, last);
   }
 
   private async askForQuestions(): Promise<void> {
-    const fetched = await this.connection.request("fetchApprovals", {});
+    const fetched = await this.connection.request("approval.list", {});
     const approvals = await wholeQuestions((method, params) => this.connection.request(method, params), fetched.approvals);
     this.waiting = approvals;
-    const fresh = approvals.filter((question) => !this.seen.has(question.id));
-    for (const question of fresh) this.seen.add(question.id);
+    const fresh = approvals.filter((question) => !this.seen.has(question.approval));
+    for (const question of fresh) this.seen.add(question.approval);
     if (fresh.length > 0) this.questionEmitter.fire(fresh);
   }
 }
 
-type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
+export type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
 
-/**
- * Requests the queue of a conversation, the next prompt first, and the session before it. ahead is undefined if the queue
- * begins the conversation.
- */
-export async function queueOf(request: Request, { id, thread_id }: Pick<Session, "id" | "thread_id">): Promise<{ ahead: SessionView | undefined; queued: QueuedPrompt[] }> {
-  const { queued } = await request("session.queue", { session_id: id });
-  const stateOf = async (session_id: string): Promise<SessionView> => (await request("getSessionState", { session_id })).session;
-  const first = queued[0] && (await stateOf(queued[0].session_id));
-  if (first && first.state !== "queued") return { ahead: first, queued: queued.slice(1) }; // it has begun meanwhile
-  // The session before the first one of a fork is in another conversation, which a panel may not read.
-  const before = first?.parent_session_id ? await stateOf(first.parent_session_id).catch(() => undefined) : undefined;
-  return { ahead: before?.thread_id === thread_id ? before : undefined, queued };
+/** A session by its last turn, with its queue. */
+export interface QueuedSession {
+  session: Turn;
+  /** The queued prompts, the next one first. */
+  queued: WaitingPrompt[];
+  /** The turn before the queued prompts. undefined: nothing is queued, or the queue begins the session. */
+  ahead: Turn | undefined;
 }
 
-/** Completes questions: fetchApprovals cuts texts that are too long for one message, getApproval returns them whole. */
+/** Requests a session with its queue. */
+export async function sessionWithQueue(request: Request, uuid: string): Promise<QueuedSession> {
+  const { session, queued } = await request("session.get", { session: uuid });
+  if (queued.length === 0) return { session, queued, ahead: undefined };
+  const get = async (turn: string): Promise<Turn> => (await request("turn.get", { turn })).turn;
+  const first = await get(queued[0]!.turn_uuid);
+  if (first.state !== "queued") return { session, queued: queued.slice(1), ahead: first }; // it has begun meanwhile
+  // The turn before the first one of a fork is in another session, which a panel may not read.
+  const before = first.parent ? await get(first.parent).catch(() => undefined) : undefined;
+  return { session, queued, ahead: before?.session_uuid === session.session_uuid ? before : undefined };
+}
+
+/** Completes questions: approval.list cuts texts that are too long for one message, approval.get returns them whole. */
 export async function wholeQuestions(request: Request, questions: readonly Question[]): Promise<Question[]> {
-  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
+  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("approval.get", { approval: question.approval })).approval : question)));
 }

@@ -1,10 +1,10 @@
 // Questions: their titles and details, the possible answers, and the decisions that answers become.
-import type { DecisionParams, DecisionScope } from "../protocol";
+import type { DecisionScope, Params } from "../protocol";
 import type { Question } from "./model";
 import { clipped, exactly, short } from "./groups";
 import { fenceFor } from "./transcript";
 
-type Decision = Omit<DecisionParams, "approval_id">;
+type Decision = Omit<Params<"approval.decide">, "approval">;
 
 /** The input that an answer needs from the user. */
 export type Needs =
@@ -164,7 +164,7 @@ export function valueOf(field: FormField, typed: string): unknown {
 
 /** The title of a question, in one line. */
 export function titleOf(question: Question): string {
-  return short(question.title || question.human_contact?.spec.msg || question.tool_name, 120);
+  return short(question.title || question.tool_name, 120);
 }
 
 /** The details of a question, as Markdown in which third-party text is escaped. */

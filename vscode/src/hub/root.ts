@@ -70,7 +70,7 @@ export interface OtherProject {
   root: string;
   /** Whether a hub runs there. Else the sessions are from the store. */
   hub: boolean;
-  /** The last session of each conversation, the most recently active first. */
+  /** The most recently active first. */
   sessions: Session[];
   /** Why the sessions cannot be listed. */
   error?: string;
@@ -84,20 +84,9 @@ function othersOf(printed: string, open: readonly string[]): OtherProject[] {
   const { projects } = JSON.parse(printed) as { projects: Array<Omit<OtherProject, "sessions"> & { turns: Turn[] }> };
   return projects.filter(({ root, turns, error }) => !open.includes(root) && (turns.length > 0 || error)).map(({ turns, ...project }) => {
     const sessions = new Map<string, Session>();
-    for (const turn of turns) if (!turn.archived && !sessions.has(turn.session_uuid)) sessions.set(turn.session_uuid, sessionOf(turn));
+    for (const turn of turns) if (!turn.archived && !sessions.has(turn.session_uuid)) sessions.set(turn.session_uuid, turn);
     return { ...project, sessions: [...sessions.values()] };
   });
-}
-
-/** The statuses of states that HumanLayer's form does not have. */
-const statuses: Record<string, string> = { queued: "starting", timed_out: "failed", cancelled: "interrupted" };
-
-/** A turn in the form of getSessionState, which the lists of this window have. */
-function sessionOf({ turn_uuid, session_uuid, session_title, active_at, state, mode, prompt, skip_permissions, ...turn }: Turn): Session {
-  return {
-    ...turn, id: turn_uuid, run_id: turn_uuid, task_id: turn.turn, thread_id: session_uuid, conversation_title: session_title, query: prompt, state, status: statuses[state] ?? state,
-    last_activity_at: active_at, start_time: turn.created_at, permission_mode: mode, proxy_enabled: false, dangerously_skip_permissions: skip_permissions, result: undefined,
-  } as unknown as Session;
 }
 
 /** Runs `duet-rpc session list --all-projects` in a folder of the window. */

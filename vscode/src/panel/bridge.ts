@@ -1,6 +1,6 @@
-// Connects the page of a panel with duet-rpc: passes on the methods and events of one conversation, and nothing else.
+// Connects the page of a panel with duet-rpc: passes on the methods and events of one session, and nothing else.
 import type { HubConnection } from "../hub/connection";
-import { conversationEvents, sessionOf } from "../hub/events";
+import { conversationEvents, turnOf } from "../hub/events";
 import type { EventParams, Following } from "../hub/events";
 import { wholeQuestions } from "../hub/model";
 import { JSONRPCClient } from "../rpc/client";
@@ -14,18 +14,18 @@ import { Scope } from "./scope";
 
 export type PanelHub = Pick<HubConnection, "request" | "follow" | "state" | "onState">;
 
-/** The extension's own methods for a page. The bridge adds thread and connection to the result of panel.start. */
+/** The extension's own methods for a page. The bridge adds session and connection to the result of panel.start. */
 export type PanelHandlers = {
   [M in Exclude<PanelMethod, "panel.start">]: (params: PanelMethods[M]["params"]) => PanelMethods[M]["result"] | Promise<PanelMethods[M]["result"]>;
-} & { "panel.start": () => Promise<Omit<PanelStart, "thread" | "connection">> };
+} & { "panel.start": () => Promise<Omit<PanelStart, "session" | "connection">> };
 
 export interface BridgeOptions {
   webview: WebviewTarget;
   hub: PanelHub;
-  /** The conversation. */
-  thread: string;
+  /** The uuid of the session. */
+  session: string;
   handlers: PanelHandlers;
-  /** Reports whether the conversation does not exist yet, so that there is nothing to follow. */
+  /** Reports whether the session does not exist yet, so that there is nothing to follow. */
   isNew?: () => Promise<boolean>;
   /** Called if the hub no longer has the events that the page needs. The page has to reload. */
   onLost: () => void;
@@ -50,16 +50,16 @@ export class Bridge {
   private readonly later: Array<() => void> = [];
 
   constructor(private readonly options: BridgeOptions) {
-    const { webview, hub, thread, handlers, onError } = options;
+    const { webview, hub, session, handlers, onError } = options;
     const transport = webviewTransport(webview);
-    this.scope = new Scope(thread, (method, params) => hub.request(method, params));
+    this.scope = new Scope(session, (method, params) => hub.request(method, params));
     this.client = new JSONRPCClient(transport);
     this.server = new JSONRPCServer(transport, { onError });
     for (const method of passedMethods) {
       this.server.method(method, async (given) => {
         const params = await this.scope.check(method, given ?? {});
-        const result: unknown = await hub.request(method, method === "sendDecision" ? { ...params, client: "VS Code" } : params);
-        if (method === "fetchApprovals") return { approvals: await wholeQuestions((of, given) => hub.request(of, given), this.scope.own(result as never).approvals) };
+        const result: unknown = await hub.request(method, method === "approval.decide" ? { ...params, client: "VS Code" } : params);
+        if (method === "approval.list") return { approvals: await wholeQuestions((of, given) => hub.request(of, given), this.scope.own(result as never).approvals) };
         this.scope.note(result);
         return result;
       });
@@ -102,17 +102,16 @@ export class Bridge {
   private async start(): Promise<PanelStart> {
     this.pause();
     const generation = this.generation;
-    const { hub, thread, handlers } = this.options;
+    const { hub, session, handlers } = this.options;
     if (hub.state.is === "ready") await this.follow(generation);
     const start = await handlers["panel.start"]();
-    this.scope.noteSession(start.session);
     if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has started again");
     this.started = true;
     // After the response, with which the page fills its prompt box.
     setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
     // The hub may have become ready meanwhile.
     if (hub.state.is === "ready" && !this.following && !this.isNew) this.caughtUp(generation).catch(this.options.onError);
-    return { thread, ...start, connection: this.connection() };
+    return { session, ...start, connection: this.connection() };
   }
 
   private connection(): PanelConnection {
@@ -136,13 +135,13 @@ export class Bridge {
   }
 
   /**
-   * missed waits for the event of the conversation's last item. A replay has no end marker, so the number of that
+   * missed waits for the event of the session's last item. A replay has no end marker, so the number of that
    * event marks its end.
    */
   private async missed(): Promise<void> {
-    const { hub, thread } = this.options;
-    const { total } = await hub.request("getConversation", { session_id: thread, limit: 1 });
-    const { events } = await hub.request("getConversation", { session_id: thread, offset: Math.max(0, total - 20) });
+    const { hub, session } = this.options;
+    const { total } = await hub.request("getConversation", { session_id: session, limit: 1 });
+    const { events } = await hub.request("getConversation", { session_id: session, offset: Math.max(0, total - 20) });
     const last = Math.max(0, ...events.map(({ seq }) => seq ?? 0));
     if (!this.following || this.following.seq >= last) return;
     await new Promise<void>((resolve) => {
@@ -160,14 +159,14 @@ export class Bridge {
   }
 
   private async follow(generation: number): Promise<void> {
-    const { hub, thread, onLost, isNew } = this.options;
+    const { hub, session, onLost, isNew } = this.options;
     const current = (): boolean => generation === this.generation;
     const nothing = (await isNew?.()) === true;
     if (!current()) return;
     this.isNew = nothing;
     if (nothing) return;
     const following = await hub.follow(
-      { session_id: thread, event_types: conversationEvents },
+      { session_id: session, event_types: conversationEvents },
       { event: (params) => current() && this.forward(params), lost: () => current() && onLost() },
     );
     if (current() && !this.following) this.following = following;
@@ -176,8 +175,8 @@ export class Bridge {
 
   private forward(params: EventParams): void {
     const { type, data } = params.event;
-    const session = sessionOf(params.event);
-    if (session) this.scope.noteSession(session);
+    const turn = turnOf(params.event);
+    if (turn) this.scope.noteTurn(turn);
     if (!type.endsWith("_delta")) this.scope.note(data); // deltas name no ids, and there are many
     this.client.notify("event", params as unknown as Record<string, unknown>);
     for (const look of [...this.waiting]) look();

@@ -7,14 +7,14 @@ import type { Draft } from "./protocol";
 const end = ".json";
 
 /**
- * The drafts of a window, one for each conversation. All windows of the workspace share the folder. Each window has its
- * own file for a conversation, so two windows do not overwrite each other's draft. The next window that opens the
- * conversation takes over the file of a closed window.
+ * The drafts of a window, one for each session. All windows of the workspace share the folder. Each window has its
+ * own file for a session, so two windows do not overwrite each other's draft. The next window that opens the
+ * session takes over the file of a closed window.
  */
 export class Drafts {
   private readonly known = new Map<string, Draft>();
   private readonly writing = new Map<string, Promise<void>>();
-  /** The threads whose draft changed while it was being written. */
+  /** The sessions whose draft changed while it was being written. */
   private readonly again = new Set<string>();
 
   constructor(
@@ -25,25 +25,25 @@ export class Drafts {
   ) {}
 
   /** The last draft of this window, else one that another window left, else a text. */
-  async of(thread: string, text = ""): Promise<Draft> {
-    return this.known.get(thread) ?? (await this.takeOver(thread)) ?? { text, content: [] };
+  async of(session: string, text = ""): Promise<Draft> {
+    return this.known.get(session) ?? (await this.takeOver(session)) ?? { text, content: [] };
   }
 
   /** Stores a draft, or deletes it if it is empty. It writes after a write in progress. */
-  keep(thread: string, draft: Draft): void {
-    this.known.set(thread, draft);
+  keep(session: string, draft: Draft): void {
+    this.known.set(session, draft);
     // Typing is faster than a disk: of several waiting drafts only the last is written.
-    if (this.writing.has(thread)) {
-      this.again.add(thread);
+    if (this.writing.has(session)) {
+      this.again.add(session);
       return;
     }
     const write = async (): Promise<void> => {
       do {
-        this.again.delete(thread);
-        await this.write(thread, this.known.get(thread)!).catch(this.onError);
-      } while (this.again.has(thread));
+        this.again.delete(session);
+        await this.write(session, this.known.get(session)!).catch(this.onError);
+      } while (this.again.has(session));
     };
-    this.writing.set(thread, write().finally(() => this.writing.delete(thread)));
+    this.writing.set(session, write().finally(() => this.writing.delete(session)));
   }
 
   /** Resolves when all is on the disk. */
@@ -51,12 +51,12 @@ export class Drafts {
     await Promise.all(this.writing.values());
   }
 
-  private path(thread: string, window = this.window): string {
-    return join(this.folder, `${encodeURIComponent(thread)}.${window}${end}`);
+  private path(session: string, window = this.window): string {
+    return join(this.folder, `${encodeURIComponent(session)}.${window}${end}`);
   }
 
-  private async write(thread: string, draft: Draft): Promise<void> {
-    const path = this.path(thread);
+  private async write(session: string, draft: Draft): Promise<void> {
+    const path = this.path(session);
     if (draft.text === "" && draft.content.length === 0) {
       await rm(path, { force: true });
       return;
@@ -67,15 +67,15 @@ export class Drafts {
   }
 
   /** takeOver moves the newest draft of another window to this one. If that window is still open, it has its draft in memory. */
-  private async takeOver(thread: string): Promise<Draft | undefined> {
-    const start = `${encodeURIComponent(thread)}.`;
+  private async takeOver(session: string): Promise<Draft | undefined> {
+    const start = `${encodeURIComponent(session)}.`;
     const names = (await readdir(this.folder).catch(() => [])).filter((name) => name.startsWith(start) && name.endsWith(end));
     const found = await Promise.all(names.map(async (name) => ({ path: join(this.folder, name), at: (await stat(join(this.folder, name)).catch(() => undefined))?.mtimeMs ?? 0 })));
     for (const { path } of found.sort((a, b) => b.at - a.at)) {
       try {
         const draft = draftOf(JSON.parse(await readFile(path, "utf8")));
-        await rename(path, this.path(thread)); // of two windows that try this, only one succeeds
-        this.known.set(thread, draft);
+        await rename(path, this.path(session)); // of two windows that try this, only one succeeds
+        this.known.set(session, draft);
         return draft;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "ENOENT") this.onError(error);

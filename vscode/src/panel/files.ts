@@ -31,7 +31,7 @@ export function isInside(folder: string, path: string): boolean {
   return way !== ".." && !way.startsWith(`..${sep}`) && way !== path;
 }
 
-/** The path of a file for the user: relative to the workspace, or to the folder of its conversation if that is outside, such as a worktree. */
+/** The path of a file for the user: relative to the workspace, or to the folder of its session if that is outside, such as a worktree. */
 export function shownPath(path: string, folder: string): string {
   return isInside(folder, path) && !vscode.workspace.getWorkspaceFolder(vscode.Uri.file(path)) ? relative(folder, path) : vscode.workspace.asRelativePath(path);
 }

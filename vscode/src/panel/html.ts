@@ -24,11 +24,11 @@ export function messageHtml(title: string, message: string): string {
   return page("default-src 'none'", title, "", `<main><h1>${escaped(title)}</h1><p role="status">${escaped(message)}</p></main>`);
 }
 
-/** The page of the side bar without a conversation. Its links are commands. Its script removes the state of the conversation before. */
+/** The page of the side bar without a session. Its links are commands. Its script removes the state of the session before. */
 export function emptyHtml({ source, style, nonce, title }: Pick<PageParts, "source" | "style" | "nonce" | "title">): string {
   const link = (command: string, label: string): string => `<a class="primary" href="command:${command}">${label}</a>`;
-  return page(`default-src 'none'; style-src ${source}; script-src 'nonce-${nonce}'`, title, `<link rel="stylesheet" href="${escaped(style)}">`, `<main class="no-conversation">
-<p>No conversation is open here.</p>
+  return page(`default-src 'none'; style-src ${source}; script-src 'nonce-${nonce}'`, title, `<link rel="stylesheet" href="${escaped(style)}">`, `<main class="no-session">
+<p>No session is open here.</p>
 ${link("duet.newSession", "New Session")}
 ${link("duet.openSession", "Open a Session…")}
 </main>

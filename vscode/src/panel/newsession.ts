@@ -9,14 +9,14 @@ import type { Choices, NewSession, PromptContent } from "./protocol";
 
 /** A session that has not started. */
 export interface Beginning {
-  /** The id that its conversation will have. */
-  thread: string;
+  /** The uuid that it will have. */
+  session: string;
   title: string;
   /** Tells the user what is special about it. */
   about?: string;
   chosen: Choices;
-  /** The session that it forks, with that session's agent and settings. It has the folder of that session. */
-  fork?: { session: string; chosen: Choices };
+  /** The turn after which it forks, with the agent and settings of that session. It has the folder of that session. */
+  fork?: { turn: string; chosen: Choices };
   /** The text of the prompt box at first. */
   prompt?: string;
   gates?: string[];
@@ -36,17 +36,17 @@ const [beginningsKey, agentKey] = ["beginnings", "agent"];
 export class Beginnings {
   constructor(private readonly state: vscode.Memento) {}
 
-  of(thread: string): Beginning | undefined {
-    return this.all.find((beginning) => beginning.thread === thread);
+  of(session: string): Beginning | undefined {
+    return this.all.find((beginning) => beginning.session === session);
   }
 
   keep(beginning: Beginning): void {
-    this.store([...this.others(beginning.thread), beginning].slice(-most));
+    this.store([...this.others(beginning.session), beginning].slice(-most));
   }
 
-  /** Forgets the beginning of a conversation, because it has started. */
-  forget(thread: string): void {
-    this.store(this.others(thread));
+  /** Forgets the beginning of a session, because it has started. */
+  forget(session: string): void {
+    this.store(this.others(session));
   }
 
   get agent(): string {
@@ -65,8 +65,8 @@ export class Beginnings {
     return this.state.get<Beginning[]>(beginningsKey, []);
   }
 
-  private others(thread: string): Beginning[] {
-    return this.all.filter((beginning) => beginning.thread !== thread);
+  private others(session: string): Beginning[] {
+    return this.all.filter((beginning) => beginning.session !== session);
   }
 
   private store(all: Beginning[]): void {
@@ -100,22 +100,28 @@ export async function newSessionOf({ about = "", chosen: { worktree, agents: sev
   return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
 }
 
-/** Starts a session with its first prompt. */
-export async function launch({ thread, fork, gates, turns }: Beginning, { folder, worktree, agent, mode, model, options }: Choices, { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"launchSession">> {
-  // A fork keeps the options of its conversation, so an empty one must be sent there.
-  const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => fork || value !== ""));
-  const params = {
-    ...prompt, conversation_id: thread,
-    ...(agent && { agent }), ...(mode && { permission_mode: mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
-  };
-  if (fork) return connection.request("continueSession", { ...params, session_id: fork.session, fork: true });
-  return connection.request("launchSession", { ...params, working_dir: folder, ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+/** The first prompt of a session. */
+export interface FirstPrompt {
+  prompt: string;
+  content?: PromptContent[];
 }
 
-/** Sends the first prompt to several agents, all of them or none. Each starts a conversation of its own. */
-export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"session.launchAttempts">> {
-  return connection.request("session.launchAttempts", {
-    ...prompt, working_dir: folder, agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { permission_mode: mode }) })),
+/** Starts a session with its first prompt. */
+export async function launch({ session, fork, gates, turns }: Beginning, { folder, worktree, agent, mode, model, options }: Choices, { connection }: Project, prompt: FirstPrompt): Promise<Result<"session.start">> {
+  // A fork keeps the options of its session, so an empty one must be sent there.
+  const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => fork || value !== ""));
+  const params = {
+    ...prompt, session_uuid: session,
+    ...(agent && { agent }), ...(mode && { mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
+  };
+  if (fork) return connection.request("session.fork", { ...params, turn: fork.turn });
+  return connection.request("session.start", { ...params, working_dir: folder, ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+}
+
+/** Sends the first prompt to several agents, all of them or none. Each starts a session of its own. */
+export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, { prompt, ...more }: FirstPrompt): Promise<Result<"attempt.start">> {
+  return connection.request("attempt.start", {
+    query: prompt, ...more, working_dir: folder, agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { permission_mode: mode }) })),
     ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
   });
 }

@@ -1,4 +1,4 @@
-// The panels of a window: one for each conversation, in an editor tab or in the side bar.
+// The panels of a window: one for each session, in an editor tab or in the side bar.
 import { randomBytes, randomUUID } from "node:crypto";
 import { join, relative } from "node:path";
 import * as vscode from "vscode";
@@ -21,7 +21,7 @@ import type { PanelView } from "./sidebar";
 /** The data that restores a panel. The page keeps it. */
 export interface PanelPlace {
   folder: string;
-  thread: string;
+  /** The uuid of the session. */
   session: string;
   title: string;
 }
@@ -39,9 +39,10 @@ export interface PanelParts {
   onError: (error: unknown) => void;
 }
 
-/** The panel of one conversation. */
+/** The panel of one session. */
 export class Panel implements vscode.Disposable {
-  readonly thread: string;
+  /** The uuid of the session. */
+  readonly uuid: string;
   private readonly bridge: Bridge;
   private readonly subscriptions: vscode.Disposable[];
   private shown = "";
@@ -55,11 +56,11 @@ export class Panel implements vscode.Disposable {
     private place: PanelPlace,
     private readonly parts: PanelParts,
   ) {
-    this.thread = place.thread;
+    this.uuid = place.session;
     const { webview } = view;
     webview.options = { enableScripts: true, localResourceRoots: [this.dist] };
     this.bridge = new Bridge({
-      webview, hub: project.connection, thread: place.thread, handlers: parts.handlers(this), isNew: () => this.isNew(), onError: parts.onError,
+      webview, hub: project.connection, session: place.session, handlers: parts.handlers(this), isNew: () => this.isNew(), onError: parts.onError,
       onLost: () => void this.verify().then((there) => there && this.load()).catch(parts.onError),
     });
     this.subscriptions = [
@@ -71,7 +72,7 @@ export class Panel implements vscode.Disposable {
       new vscode.Disposable(parts.editor.onChange(() => this.tellContext())),
       new vscode.Disposable(project.connection.onState(({ is }) => is === "ready" && void this.verify().catch(parts.onError))),
       new vscode.Disposable(project.connection.onEvent(({ event: { type, data } }) => {
-        if (type === "session_deleted" && data.thread_id === this.thread) void this.verify().catch(parts.onError);
+        if (type === "session_deleted" && data.thread_id === this.uuid) void this.verify().catch(parts.onError);
       })),
     ];
     this.follow();
@@ -79,14 +80,14 @@ export class Panel implements vscode.Disposable {
     if (project.connection.state.is === "ready") void this.verify().catch(parts.onError);
   }
 
-  /** The last session of the conversation, from the list. */
+  /** The session, from the list. */
   get session(): Session | undefined {
-    return this.project.model.sessions.find(({ thread_id }) => thread_id === this.thread);
+    return this.project.model.sessionOf({ session_uuid: this.uuid });
   }
 
-  /** What its first prompt starts. undefined: the conversation exists. */
+  /** What its first prompt starts. undefined: the session exists. */
   get beginning(): Beginning | undefined {
-    return this.parts.beginnings.of(this.thread);
+    return this.parts.beginnings.of(this.uuid);
   }
 
   /** The working directory of the agent, as far as the list has it. */
@@ -96,38 +97,33 @@ export class Panel implements vscode.Disposable {
 
   /** The folders whose files its prompts name. */
   get folders(): PromptFolders {
-    const { session = this.project.model.session(this.beginning?.fork?.session ?? ""), folder } = this;
+    const { session = this.project.model.ofTurn(this.beginning?.fork?.turn ?? ""), folder } = this;
     const worktree = session?.worktree;
     const top = worktree && !worktree.gone && repositoryOf(realPath(this.project.folder.uri.fsPath));
     return top ? [folder, join(top, relative(worktree.dir, folder))] : [folder];
   }
 
   /**
-   * Asks the hub whether the first prompt still has to start the conversation. A window may end, or lose its hub, before
+   * Asks the hub whether the first prompt still has to start the session. A window may end, or lose its hub, before
    * it learns of the start.
    */
   async isNew(): Promise<boolean> {
     if (!this.beginning) return false;
     try {
-      await this.project.connection.request("getSessionState", { session_id: this.thread });
+      await this.project.connection.request("turn.get", { turn: this.uuid });
     } catch (error) {
       if (isNotFound(error)) return true;
       throw error;
     }
-    this.parts.beginnings.forget(this.thread);
+    this.parts.beginnings.forget(this.uuid);
     return false;
   }
 
-  /** The last session of the conversation, from the hub if it is not in the list. */
+  /** The session, from the hub if it is not in the list. */
   async askSession(): Promise<ProjectSession> {
     if (this.beginning) throw new Error("this session has not started: send its first prompt");
-    const session = this.session ?? (await this.project.connection.request("getSessionState", { session_id: this.thread })).session;
+    const session = this.session ?? (await this.project.connection.request("turn.get", { turn: this.uuid })).turn;
     return { project: this.project, session };
-  }
-
-  /** The id of its last session. */
-  get sessionId(): string {
-    return this.session?.id ?? this.place.session;
   }
 
   get title(): string {
@@ -155,12 +151,12 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.focus", {});
   }
 
-  /** Shows an open question of the conversation, and moves the focus to it. */
+  /** Shows an open question of the session, and moves the focus to it. */
   showQuestion(id: string): void {
     this.bridge.post("panel.showQuestion", { id });
   }
 
-  /** Shows an item of the conversation, by its id in getConversation. */
+  /** Shows an item of the session, by its id in getConversation. */
   showItem(id: number): void {
     this.bridge.post("panel.showItem", { id });
   }
@@ -180,17 +176,17 @@ export class Panel implements vscode.Disposable {
   private load(): void {
     const { webview } = this.view;
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.dist, name)).toString();
-    this.place = { ...this.place, session: this.sessionId, title: this.title };
+    this.place = { ...this.place, title: this.title };
     webview.html = pageHtml({
       source: webview.cspSource, script: address("panel.js"), style: address("panel.css"), nonce: randomBytes(16).toString("base64url"), title: this.title, place: JSON.stringify({ ...this.place, window: this.parts.window }),
     });
   }
 
-  /** verify reports whether the conversation exists. If it was deleted, the panel says so. */
+  /** verify reports whether the session exists. If it was deleted, the panel says so. */
   private async verify(): Promise<boolean> {
     if (this.gone || this.disposed || (await this.isNew())) return false;
     try {
-      await this.project.connection.request("getSessionState", { session_id: this.thread });
+      await this.project.connection.request("turn.get", { turn: this.uuid });
       return true;
     } catch (error) {
       if (!isNotFound(error)) throw error;
@@ -198,7 +194,7 @@ export class Panel implements vscode.Disposable {
     if (this.disposed) return false;
     this.gone = true;
     this.bridge.pause();
-    this.view.webview.html = messageHtml(this.title, "This conversation was deleted.");
+    this.view.webview.html = messageHtml(this.title, "This session was deleted.");
     return false;
   }
 
@@ -222,12 +218,12 @@ export class Panel implements vscode.Disposable {
 }
 
 function isNotFound(error: unknown): boolean {
-  return (error as { data?: { kind?: unknown } }).data?.kind === "session_not_found";
+  return (error as { data?: { kind?: unknown } }).data?.kind === "not_found";
 }
 
 const panelType = "duet.session";
 
-/** The panels of a window, by conversation. */
+/** The panels of a window, by the uuids of their sessions. */
 export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly all = new Map<string, Panel>();
   private readonly sideBar: SideBar;
@@ -236,7 +232,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   private last: Panel | undefined;
   private readonly shownEmitter = new Emitter<undefined>();
 
-  /** The user may see another conversation (isShown). */
+  /** The user may see another session (isShown). */
   readonly onShown = this.shownEmitter.on;
 
   constructor(
@@ -253,26 +249,25 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     ];
   }
 
-  /** Shows a conversation: reveals its panel, or opens one. With a column, it opens in an editor tab there, else where the setting duet.openIn says. */
+  /** Shows a session: reveals its panel, or opens one. With a column, it opens in an editor tab there, else where the setting duet.openIn says. */
   async open({ project, session }: ProjectSession, column?: vscode.ViewColumn): Promise<Panel> {
     project.model.add(session);
-    const thread = session.thread_id;
-    const open = this.all.get(thread);
+    const open = this.all.get(session.session_uuid);
     if (open && !(column !== undefined && this.sideBar.has(open.view))) {
       open.view.reveal(column);
       return open;
     }
     open?.view.dispose();
     const view = await this.view(nameOf(session), column);
-    return this.add(view, { folder: project.folder.uri.fsPath, thread, session: session.id, title: nameOf(session) })!;
+    return this.add(view, { folder: project.folder.uri.fsPath, session: session.session_uuid, title: nameOf(session) })!;
   }
 
   /** Opens a panel whose first prompt starts a session. */
-  async begin(project: Project, beginning: Omit<Beginning, "thread">, column?: vscode.ViewColumn): Promise<Panel> {
-    const thread = randomUUID();
-    this.parts.beginnings.keep({ ...beginning, thread });
+  async begin(project: Project, beginning: Omit<Beginning, "session">, column?: vscode.ViewColumn): Promise<Panel> {
+    const session = randomUUID();
+    this.parts.beginnings.keep({ ...beginning, session });
     const view = await this.view(beginning.title, column);
-    const panel = this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title: beginning.title })!;
+    const panel = this.add(view, { folder: project.folder.uri.fsPath, session, title: beginning.title })!;
     panel.focus();
     return panel;
   }
@@ -282,15 +277,15 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     return this.sideBar.isChosen ? undefined : vscode.ViewColumn.Beside;
   }
 
-  /** Gives a panel without a conversation to another project, after the user has chosen a folder of it. */
-  move({ view, thread, title }: Panel, project: Project): void {
-    this.all.get(thread)?.dispose();
-    this.add(view, { folder: project.folder.uri.fsPath, thread, session: thread, title })?.focus();
+  /** Gives a panel whose session has not started to another project, after the user has chosen a folder of it. */
+  move({ view, uuid, title }: Panel, project: Project): void {
+    this.all.get(uuid)?.dispose();
+    this.add(view, { folder: project.folder.uri.fsPath, session: uuid, title })?.focus();
   }
 
-  /** Whether the user sees a conversation. */
+  /** Whether the user sees a session. */
   isShown({ session }: ProjectSession): boolean {
-    return vscode.window.state.focused && this.all.get(session.thread_id)?.view.visible === true;
+    return vscode.window.state.focused && this.all.get(session.session_uuid)?.view.visible === true;
   }
 
   /** The active panel: of the active editor tab, else of the side bar if that is visible. */
@@ -325,22 +320,22 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
 
   private restore(view: PanelView, state: unknown): void {
     const place = (state as { place?: Partial<PanelPlace> } | undefined)?.place;
-    if (typeof place?.folder !== "string" || typeof place.thread !== "string" || typeof place.session !== "string" || typeof place.title !== "string") {
-      view.webview.html = messageHtml(view.title, "The conversation of this panel is unknown. Open it from the list of sessions.");
+    if (typeof place?.folder !== "string" || typeof place.session !== "string" || typeof place.title !== "string") {
+      view.webview.html = messageHtml(view.title, "The session of this panel is unknown. Open it from the list of sessions.");
       return;
     }
-    const twin = this.all.get(place.thread);
-    // The side bar may have the state of a conversation that was opened in a tab after it.
+    const twin = this.all.get(place.session);
+    // The side bar may have the state of a session that was opened in a tab after it.
     if (twin && this.sideBar.has(view)) return view.dispose();
     if (twin && twin.view !== view) twin.view.dispose();
-    if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this conversation belongs, is not open in this window.`);
+    if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this session belongs, is not open in this window.`);
   }
 
   private add(view: PanelView, place: PanelPlace): Panel | undefined {
     const project = this.projects.at(place.folder);
     if (!project) return undefined;
     const panel = new Panel(view, project, place, this.parts);
-    this.all.set(place.thread, panel);
+    this.all.set(place.session, panel);
     this.last = panel;
     const subscription = view.onDidChangeViewState(() => {
       if (view.active) this.last = panel;
@@ -348,7 +343,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     });
     view.onDidDispose(() => {
       subscription.dispose();
-      if (this.all.get(place.thread) === panel) this.all.delete(place.thread);
+      if (this.all.get(place.session) === panel) this.all.delete(place.session);
       if (this.last === panel) this.last = undefined;
     });
     this.shownEmitter.fire(undefined);

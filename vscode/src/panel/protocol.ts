@@ -1,21 +1,21 @@
 // The protocol between the page of a session panel and the extension, over src/rpc. Most of it is the protocol of
 // duet-rpc itself (docs/protocol.md): the page calls its methods, and the extension passes them on. A panel shows one
-// conversation. The extension gives a page access to no other one.
+// session. The extension gives a page access to no other one.
 import type { Method, Params, Result } from "../protocol";
 import type { EventParams } from "../hub/events";
 
 /** The methods of duet-rpc that a page may call. The extension refuses every other one. */
 export const passedMethods = [
   "getConversation",
-  "getSessionState",
-  "fetchApprovals",
-  "sendDecision",
-  "continueSession",
-  "interruptSession",
+  "turn.get",
+  "session.get",
+  "approval.list",
+  "approval.decide",
+  "session.prompt",
+  "turn.interrupt",
   "session.set",
-  "session.queue",
-  "session.editQueued",
-  "session.moveQueued",
+  "turn.edit",
+  "turn.move",
   "getAttachment",
   "getSessionSnapshots",
 ] as const satisfies readonly Method[];
@@ -39,14 +39,12 @@ export interface EditorContext {
   reference: string;
 }
 
-/** A content block of the Agent Client Protocol, a parameter of continueSession. */
-export type PromptContent = NonNullable<Params<"continueSession">["content"]>[number];
+/** A content block of the Agent Client Protocol, a parameter of session.prompt. */
+export type PromptContent = NonNullable<Params<"session.prompt">["content"]>[number];
 
 /** The data with which a page starts. */
 export interface PanelStart {
-  /** The conversation of the panel. */
-  thread: string;
-  /** Its last session. */
+  /** The uuid of the panel's session. */
   session: string;
   title: string;
   /** The stored draft, also one from another window or from before VS Code was closed. */
@@ -55,7 +53,7 @@ export interface PanelStart {
   connection: PanelConnection;
   /** Earlier prompts of this project, the newest first, for the prompt box. */
   history: string[];
-  /** The conversation does not exist yet: panel.launch starts it. */
+  /** The session does not exist yet: panel.launch starts it. */
   newSession?: NewSession;
 }
 
@@ -101,9 +99,9 @@ export interface PanelConnection {
 
 /** A file of the workspace for a prompt. */
 export interface FileMatch {
-  /** The path after @ in a prompt, relative to the folder of the conversation. */
+  /** The path after @ in a prompt, relative to the folder of the session. */
   path: string;
-  /** The URI of a resource link for continueSession. */
+  /** The URI of a resource link for session.prompt. */
   uri: string;
 }
 
@@ -113,10 +111,10 @@ export interface PanelMethods {
   "panel.start": { params: Record<string, never>; result: PanelStart };
   /** Stores choices for a new session. Other choices of it may change with them. */
   "panel.choose": { params: Partial<Choices>; result: NewSession };
-  /** Starts the conversation of a panel without one. Then the page begins again with panel.start, or ends if it has started several. beside: task ids of sessions that work in the same directory. */
-  "panel.launch": { params: { query: string; content?: PromptContent[] }; result: { beside: string[] } };
-  /** Stores the draft. The side bar may get the last one of a page whose conversation it no longer shows: thread says whose it is. */
-  "panel.keepDraft": { params: Draft & { thread: string }; result: null };
+  /** Starts the session of a panel without one. Then the page begins again with panel.start, or ends if it has started several. beside: turns of other sessions that work in the same directory. */
+  "panel.launch": { params: { prompt: string; content?: PromptContent[] }; result: { beside: string[] } };
+  /** Stores the draft. The side bar may get the last one of a page whose session it no longer shows: session says whose it is. */
+  "panel.keepDraft": { params: Draft & { session: string }; result: null };
   /** The files whose paths match the text after @, the best match first, at most 50. */
   "panel.findFiles": { params: { query: string }; result: { files: FileMatch[] } };
   /** Reads dropped or pasted file URIs as content. An image has its data. */
@@ -136,7 +134,7 @@ export interface PanelMethods {
   /** Shows the session's changes in VS Code's diff editor: one file, or all. */
   "panel.openChanges": { params: { path?: string }; result: null };
   /** Asks the user for the further input of an answer: text, a form or a URL to open. True: the answer was sent. */
-  "panel.answer": { params: { approval_id: string; choice?: string }; result: { answered: boolean } };
+  "panel.answer": { params: { approval: string; choice?: string }; result: { answered: boolean } };
   /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. */
   "panel.command": { params: { command: PanelCommand }; result: null };
 }
@@ -148,7 +146,7 @@ export type PanelCommand = (typeof panelCommands)[number];
 
 /** Notifications from the extension to a page. */
 export interface PanelNotifications {
-  /** An event of the conversation's subscription. */
+  /** An event of the session's subscription. */
   event: EventParams;
   /** The state of duet-rpc has changed. Before it is ready again, the page gets all missed events. */
   "panel.connection": PanelConnection;
@@ -158,7 +156,7 @@ export interface PanelNotifications {
   "panel.contextChanged": { context: EditorContext | null };
   /** Moves the focus to an open question. */
   "panel.showQuestion": { id: string };
-  /** Scrolls to an item of the conversation, by its id in getConversation. The page loads older items until it has that one. */
+  /** Scrolls to an item of the session, by its id in getConversation. The page loads older items until it has that one. */
   "panel.showItem": { id: number };
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;

@@ -28,7 +28,7 @@ export interface RequestParts {
   drafts: Drafts;
   projects: Projects;
   beginnings: Beginnings;
-  /** Gives a panel without a conversation to another project. */
+  /** Gives a panel without a session to another project. */
   move: (panel: Panel, project: Project) => void;
   documents: Documents;
   changes: Changes;
@@ -45,24 +45,24 @@ const longestPrompt = 20_000;
 
 /** Creates the methods for the page of a panel. */
 export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, compare, onError }: RequestParts): PanelHandlers {
-  const { project, thread } = panel;
+  const { project, uuid } = panel;
   const { connection } = project;
-  /** The last session, if there is one and it can be asked for. */
+  /** The session, if there is one and it can be asked for. */
   const session = async (): Promise<Session | undefined> => (connection.state.is === "ready" && !panel.beginning ? (await panel.askSession()).session : panel.session);
   /** The working directory of the agent. */
   const folder = async (): Promise<string> => (await session())?.working_dir ?? panel.folder;
   const newSession = async (): Promise<NewSession | undefined> => panel.beginning && newSessionOf(panel.beginning, project, projects, beginnings.agent);
   const history = async (): Promise<string[]> => {
     if (connection.state.is !== "ready") return [];
-    const { sessions } = await connection.request("listSessions", { limit: 3 * longestHistory });
-    const prompts = sessions.filter(({ source }) => source !== "gate" && source !== "trigger").map(({ query }) => query);
+    const { turns } = await connection.request("turn.list", { limit: 3 * longestHistory });
+    const prompts = turns.filter(({ source }) => source !== "gate" && source !== "trigger").map(({ prompt }) => prompt);
     return [...new Set(prompts)].filter((prompt) => prompt.trim() !== "" && prompt.length <= longestPrompt).slice(0, longestHistory);
   };
   return {
     "panel.start": async () => {
       const beginning = await newSession();
       return {
-        session: panel.sessionId, title: panel.title, draft: await drafts.of(thread, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
+        title: panel.title, draft: await drafts.of(uuid, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
         history: await history().catch((error: unknown) => {
           onError(error); // the panel works without it
           return [];
@@ -86,23 +86,23 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (chosen !== project) move(panel, chosen);
       return (await newSession())!;
     },
-    "panel.launch": async ({ query, content }) => {
+    "panel.launch": async ({ prompt: typed, content }) => {
       const { beginning } = panel;
       if (!beginning) throw begun();
       if (content !== undefined && !Array.isArray(content)) throw wrong("content", "an array of content blocks");
       await connection.start(); // the agent is known once duet-rpc is ready
       const { chosen } = (await newSession())!;
-      const prompt = { query: text(query, "query"), ...(content && { content }) };
+      const prompt = { prompt: text(typed, "prompt"), ...(content && { content }) };
       if (chosen.agents) {
-        const { sessions } = await launchAttempts(beginning, chosen, chosen.agents, project, prompt).catch((error: unknown) => {
+        const { turns } = await launchAttempts(beginning, chosen, chosen.agents, project, prompt).catch((error: unknown) => {
           void showUntrusted(project, error).catch(onError);
           throw error;
         });
-        beginnings.forget(thread);
-        drafts.keep(thread, { text: "", content: [] });
+        beginnings.forget(uuid);
+        drafts.keep(uuid, { text: "", content: [] });
         // The sessions are there, also if they cannot be shown.
-        await connection.request("getSessionState", { session_id: sessions[0]!.session_id }).then(({ session }) => compare({ project, session })).catch(onError);
-        panel.view.dispose(); // it has no conversation
+        await connection.request("turn.get", { turn: turns[0]!.turn_uuid }).then(({ turn }) => compare({ project, session: turn })).catch(onError);
+        panel.view.dispose(); // it has no session
         return { beside: [] };
       }
       let beside: string[] | undefined;
@@ -113,11 +113,11 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
         // The hub may have started the session and died before it answered.
         if (await panel.isNew().catch(() => true)) throw error;
       }
-      beginnings.forget(thread);
+      beginnings.forget(uuid);
       return { beside: beside ?? [] };
     },
     "panel.keepDraft": (given) => {
-      if (given.thread === thread) drafts.keep(thread, draftOf(given));
+      if (given.session === uuid) drafts.keep(uuid, draftOf(given));
       return null;
     },
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
@@ -163,9 +163,9 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       await changes.open(await panel.askSession(), path === undefined ? undefined : text(path, "path"));
       return null;
     },
-    "panel.answer": async ({ approval_id, choice }) => {
-      await panel.scope.checkApproval(approval_id);
-      const known = project.model.questions.find(({ id }) => id === approval_id) ?? (await connection.request("fetchApprovals", {})).approvals.find(({ id }) => id === approval_id);
+    "panel.answer": async ({ approval: asked, choice }) => {
+      await panel.scope.checkApproval(asked);
+      const known = project.model.questions.find(({ approval }) => approval === asked) ?? (await connection.request("approval.list", {})).approvals.find(({ approval }) => approval === asked);
       const [question] = known ? await wholeQuestions((method, params) => connection.request(method, params), [known]) : [];
       if (!question) return { answered: false }; // another client has answered it meanwhile
       if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);

@@ -1,42 +1,47 @@
-// Checks that the requests of a page are about the conversation of its panel.
-import type { Method, Params, Result } from "../protocol";
+// Checks that the requests of a page are about the session of its panel.
+import type { Request } from "../hub/model";
+import type { Result } from "../protocol";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PassedMethod } from "./protocol";
 
-export type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
-
 type Members = Record<string, unknown>;
 
-/** The parameters of each method that a page may use. Others could name things outside the conversation, such as programs to run. */
+/** The parameters of each method that a page may use. Others could name things outside the session, such as programs to run. */
 const members: Record<PassedMethod, readonly string[]> = {
   getConversation: ["session_id", "offset", "limit"],
-  getSessionState: ["session_id"],
-  fetchApprovals: ["session_id"],
-  sendDecision: ["approval_id", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
-  continueSession: ["session_id", "query", "content", "deliver"],
-  interruptSession: ["session_id", "reason"],
+  "turn.get": ["turn"],
+  "session.get": ["session"],
+  "approval.list": ["turn"],
+  "approval.decide": ["approval", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
+  "session.prompt": ["session", "prompt", "content", "deliver"],
+  "turn.interrupt": ["turn", "reason"],
   "session.set": ["session_id", "agent", "mode", "model", "options"],
-  "session.queue": ["session_id"],
-  "session.editQueued": ["session_id", "query"],
-  "session.moveQueued": ["session_id", "before"],
+  "turn.edit": ["turn", "prompt"],
+  "turn.move": ["turn", "before"],
   getAttachment: ["id", "offset", "limit"],
   getSessionSnapshots: ["session_id"],
 };
 
-/** Knows the ids of one conversation. It asks the hub about an unknown id. */
+/** The parameters that name a session or a turn. */
+const references = ["session_id", "session", "turn", "before"];
+
+/** The parameters that a method needs no value for. */
+const optional: Partial<Record<PassedMethod, readonly string[]>> = { "approval.list": ["turn"], "turn.move": ["before"] };
+
+/** Knows the uuids of one session and its turns. It asks the hub about an unknown one. */
 export class Scope {
-  private readonly sessions: Set<string>;
+  private readonly known: Set<string>;
   private readonly approvals = new Set<string>();
   private readonly attachments = new Set<string>();
 
   constructor(
-    private readonly thread: string,
+    private readonly session: string,
     private readonly request: Request,
   ) {
-    this.sessions = new Set([thread]);
+    this.known = new Set([session]);
   }
 
-  /** Checks the parameters of a page's request. Throws an RPCError that names the wrong one. */
+  /** Checks the parameters of a page's request, and returns those for the hub. Throws an RPCError that names the wrong one. */
   async check(method: PassedMethod, params: unknown): Promise<Members> {
     if (typeof params !== "object" || params === null || Array.isArray(params)) throw invalid(method, "params", "an object", params);
     const given = params as Members;
@@ -45,25 +50,27 @@ export class Scope {
       throw new RPCError(ErrorCode.InvalidParams, `${method}: a panel may not give ${unknown}; it takes ${members[method].join(", ")}`, { param: unknown, accepted: members[method] });
     }
     if (method === "getAttachment") this.checkAttachment(given["id"]);
-    else if (method === "sendDecision") await this.checkApproval(given["approval_id"], method);
-    else if (method !== "fetchApprovals" || given["session_id"] !== undefined) await this.checkSession(given["session_id"], method);
-    if (given["before"] !== undefined) await this.checkSession(given["before"], method, "before");
-    return given;
+    if (method === "approval.decide") await this.checkApproval(given["approval"], method);
+    const checked = { ...given };
+    for (const name of references.filter((one) => members[method].includes(one))) {
+      if (given[name] !== undefined || !optional[method]?.includes(name)) checked[name] = await this.uuidOf(given[name], method, name);
+    }
+    return checked;
   }
 
-  /** Checks that an approval belongs to this conversation. */
+  /** Checks that an approval belongs to this session. */
   async checkApproval(id: unknown, method = "panel.answer"): Promise<string> {
-    if (typeof id !== "string" || id === "") throw invalid(method, "approval_id", "the id of an approval", id);
+    if (typeof id !== "string" || id === "") throw invalid(method, "approval", "the id of an approval", id);
     if (!this.approvals.has(id)) {
-      const { approval } = await this.request("getApproval", { approval_id: id });
-      if (approval.thread_id !== this.thread) throw foreign(method, "approval_id", id);
+      const { approval } = await this.request("approval.get", { approval: id });
+      if (approval.session_uuid !== this.session) throw foreign(method, "approval", id);
       this.approvals.add(id);
-      this.approvals.add(approval.id);
+      this.approvals.add(approval.approval);
     }
     return id;
   }
 
-  /** Notes the attachments in a result or an event of the conversation. */
+  /** Notes the attachments in a result or an event of the session. */
   note(value: unknown): void {
     const open = [value];
     for (let i = 0; i < open.length; i++) {
@@ -76,23 +83,25 @@ export class Scope {
     }
   }
 
-  noteSession(id: string): void {
-    this.sessions.add(id);
+  noteTurn(uuid: string): void {
+    this.known.add(uuid);
   }
 
-  /** Removes the approvals of other conversations from a result of fetchApprovals. */
-  own({ approvals }: Result<"fetchApprovals">): Result<"fetchApprovals"> {
-    const own = approvals.filter(({ thread_id }) => thread_id === this.thread);
-    for (const { id } of own) this.approvals.add(id);
+  /** Removes the approvals of other sessions from a result of approval.list. */
+  own({ approvals }: Result<"approval.list">): Result<"approval.list"> {
+    const own = approvals.filter(({ session_uuid }) => session_uuid === this.session);
+    for (const { approval } of own) this.approvals.add(approval);
     return { approvals: own };
   }
 
-  private async checkSession(id: unknown, method: string, param = "session_id"): Promise<void> {
-    if (typeof id !== "string" || id === "") throw invalid(method, param, "the id of a session of this conversation", id);
-    if (this.sessions.has(id)) return;
-    const { session } = await this.request("getSessionState", { session_id: id });
-    if (session.thread_id !== this.thread) throw foreign(method, param, id);
-    this.sessions.add(id);
+  /** uuidOf checks that a turn belongs to this session. Another client can give its turn an id that looks like a number, so only uuids reach the hub. */
+  private async uuidOf(id: unknown, method: string, param: string): Promise<string> {
+    if (typeof id !== "string" || id === "") throw invalid(method, param, "the id of a turn of this session", id);
+    if (this.known.has(id)) return id;
+    const { turn } = await this.request("turn.get", { turn: id });
+    if (turn.session_uuid !== this.session) throw foreign(method, param, id);
+    this.known.add(turn.turn_uuid);
+    return turn.turn_uuid;
   }
 
   private checkAttachment(id: unknown): void {
@@ -107,5 +116,5 @@ function invalid(method: string, param: string, expected: string, received: unkn
 }
 
 function foreign(method: string, param: string, id: string): RPCError {
-  return new RPCError(ErrorCode.InvalidParams, `${method}: ${id} is not of the conversation that this panel shows`, { param, expected: "one of this conversation", received: id });
+  return new RPCError(ErrorCode.InvalidParams, `${method}: ${id} is not of the session that this panel shows`, { param, expected: "one of this session", received: id });
 }

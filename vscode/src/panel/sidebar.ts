@@ -1,12 +1,12 @@
-// The view in the side bar (duet.openIn), which shows one conversation at a time.
+// The view in the side bar (duet.openIn), which shows one session at a time.
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import { emptyHtml } from "./html";
 
 const viewId = "duet.panel";
-const emptyTitle = "Conversation";
+const emptyTitle = "Session";
 
-/** The parts of an editor tab that a panel uses. A conversation in the side bar has them, too. */
+/** The parts of an editor tab that a panel uses. A session in the side bar has them, too. */
 export interface PanelView {
   readonly webview: vscode.Webview;
   readonly visible: boolean;
@@ -27,18 +27,18 @@ export class SideBar implements vscode.WebviewViewProvider, vscode.Disposable {
   private waiting: Array<(view: vscode.WebviewView) => void> = [];
   private readonly registration = vscode.window.registerWebviewViewProvider(viewId, this);
 
-  /** restore shows the conversation whose page has left a state, in the window before a reload. */
+  /** restore shows the session whose page has left a state, in the window before a reload. */
   constructor(
     private readonly extension: vscode.Uri,
     private readonly restore: (place: PanelView, state: unknown) => void,
   ) {}
 
-  /** Whether the setting says that conversations open here. */
+  /** Whether the setting says that sessions open here. */
   get isChosen(): boolean {
     return vscode.workspace.getConfiguration("duet").get<string>("openIn") === "sideBar";
   }
 
-  /** Shows the view, and returns its place for a conversation. The place of the conversation before it is disposed. */
+  /** Shows the view, and returns its place for a session. The place of the session before it is disposed. */
   async take(): Promise<PanelView> {
     if (this.view) {
       this.view.show();
@@ -79,7 +79,7 @@ export class SideBar implements vscode.WebviewViewProvider, vscode.Disposable {
     return (this.shown = new SideBarPlace(view, () => this.clear()));
   }
 
-  /** clear shows that there is no conversation. */
+  /** clear shows that there is no session. */
   private clear(): void {
     this.shown = undefined;
     if (!this.view) return;
@@ -91,7 +91,7 @@ export class SideBar implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 }
 
-/** The place of one conversation in the side bar. It ends before the view does. */
+/** The place of one session in the side bar. It ends before the view does. */
 class SideBarPlace implements PanelView {
   private readonly disposed = new vscode.EventEmitter<void>();
   readonly onDidDispose = this.disposed.event;
@@ -136,7 +136,7 @@ class SideBarPlace implements PanelView {
     this.clear();
   }
 
-  /** Ends the panel of the conversation, and leaves the page to the next one. */
+  /** Ends the panel of the session, and leaves the page to the next one. */
   end(): void {
     if (this.ended) return;
     this.ended = true;

@@ -123,5 +123,5 @@ async function send(project: Project, report: string): Promise<void> {
   if (!session) return;
   const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "The page's messages follow your words.", value: "The page in the preview says this. Find out why, and fix it.", ignoreFocusOut: true });
   if (words === undefined) return;
-  await project.connection.request("continueSession", { session_id: session.id, query: promptOf(words, report) });
+  await project.connection.request("session.prompt", { session: session.session_uuid, prompt: promptOf(words, report) });
 }

@@ -1,4 +1,4 @@
-// Attachments: images, files and other content beside text, of a conversation and of a prompt.
+// Attachments: images, files and other content beside text, of a session and of a prompt.
 import type { EditorContext, PromptContent } from "../panel/protocol";
 import { button, icon, make } from "./dom";
 import { stringOf } from "./json";
@@ -42,7 +42,7 @@ function sizeOf(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** The limits of continueSession for one image and for all images, in bytes. */
+/** The limits of session.prompt for one image and for all images, in bytes. */
 const mostOfOne = 10 << 20;
 const mostOfAll = 20 << 20;
 

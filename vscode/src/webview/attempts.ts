@@ -4,7 +4,7 @@ import type { Attempt, Comparison, ComparisonMethods } from "../hub/attempts";
 import { JSONRPCClient, JSONRPCServer, webviewPageTransport } from "../rpc/index";
 import type { WebviewApi } from "../rpc/index";
 import { button, make, setText } from "./dom";
-import { duration, money, runWords } from "./session";
+import { duration, money, turnWords } from "./session";
 
 declare function acquireVsCodeApi(): WebviewApi & { setState(state: unknown): void };
 
@@ -43,29 +43,29 @@ function draw({ query, attempts, notes: lines }: Comparison): void {
 }
 
 function card(attempt: Attempt): HTMLElement {
-  const { thread_id: thread, task_id: task, files, more = 0, error, result, usage, state } = attempt;
+  const { thread_id: session, turn, files, more = 0, error, result, usage, state } = attempt;
   const agent = agentWords(attempt);
   const keyed = (key: string, made: HTMLButtonElement): HTMLButtonElement => {
-    made.dataset["key"] = `${thread} ${key}`;
+    made.dataset["key"] = `${session} ${key}`;
     return made;
   };
-  const { id, text } = runWords(isWorking(attempt) && attempt.gates?.state === "checking" ? "running" : state);
+  const { id, text } = turnWords(isWorking(attempt) && attempt.gates?.state === "checking" ? "running" : state);
   const facts = [text, gatesWords(attempt), changeWords(attempt), duration(usage.time_ms), usage.cost_usd > 0 ? money(usage.cost_usd) : ""].filter((part) => part !== "");
-  const choose = keyed("choose", button({ class: "primary", label: "Choose…", tip: "Land this attempt, and discard the others", press: () => call("choose", { thread }) }));
+  const choose = keyed("choose", button({ class: "primary", label: "Choose…", tip: "Land this attempt, and discard the others", press: () => call("choose", { session }) }));
   choose.disabled = !isChoosable(attempt);
   const changed = make("ul", { class: "attempt-files", is: { "aria-label": "Changed files" } });
   changed.append(...files.slice(0, mostFiles).map(({ path, added, removed, binary }) =>
-    make("li", {}, keyed(path, button({ class: "text-button", label: path, tip: `Show the change of ${path}`, press: () => call("openFile", { thread, path }) })), " ",
+    make("li", {}, keyed(path, button({ class: "text-button", label: path, tip: `Show the change of ${path}`, press: () => call("openFile", { session, path }) })), " ",
       ...(binary ? [make("span", { class: "note", text: "binary" })] : [make("span", { class: "added", text: `+${added}` }), " ", make("span", { class: "removed", text: `-${removed}` })]))));
   const others = files.length + more - changed.childElementCount;
-  return make("section", { class: "attempt", is: { "aria-label": `${agent}, ${task}`, "data-state": id } },
-    make("h2", {}, make("span", { class: "dot", is: { "aria-hidden": "true" } }), make("span", { text: agent }), make("span", { class: "note", text: task })),
+  return make("section", { class: "attempt", is: { "aria-label": `${agent}, ${turn}`, "data-state": id } },
+    make("h2", {}, make("span", { class: "dot", is: { "aria-hidden": "true" } }), make("span", { text: agent }), make("span", { class: "note", text: turn })),
     make("p", { class: "attempt-facts", text: facts.join(" · ") }),
     error ? make("p", { class: "failure", text: error }) : undefined,
     changed,
     others > 0 && make("p", { class: "note", text: `and ${others} more` }),
     result ? make("p", { class: "attempt-result", text: result }) : undefined,
-    make("div", { class: "choices" }, choose, keyed("open", button({ class: "secondary", label: "Open Conversation", press: () => call("openConversation", { thread }) }))));
+    make("div", { class: "choices" }, choose, keyed("open", button({ class: "secondary", label: "Open Session", press: () => call("openConversation", { session }) }))));
 }
 
 fromExtension.onNotify("comparison", (params) => draw(params as unknown as Comparison));

@@ -1,7 +1,7 @@
-// The model of a conversation: the items of getConversation and the events after them become
+// The model of a session: the items of getConversation and the events after them become
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
-import { sessionOf } from "../hub/events";
+import { turnOf } from "../hub/events";
 import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
 import type { AgentSessionEvent, DeltaEvent, ItemEvent, QueueEvent, ResolvedEvent, StatusEvent, ThinkingEvent } from "../protocol";
@@ -12,9 +12,9 @@ import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { Questions } from "./questions";
 import type { OpenQuestion, Outcome } from "./questions";
-import { gatesAfter, gatesOf, Runs } from "./runs";
-import type { Gates } from "./runs";
-import { runWords } from "./session";
+import { gatesAfter, gatesOf, Turns } from "./turns";
+import type { Gates } from "./turns";
+import { turnWords } from "./session";
 
 /** The agent's own session: the data of the event agent_session. */
 export interface AgentSession {
@@ -38,14 +38,14 @@ export interface Changes {
   session: boolean;
 }
 
-/** Codes of task_error that have an entry in the conversation as well. */
+/** Codes of task_error that have an entry in the session as well. */
 const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
-/** The model of one conversation. */
+/** The model of one session. */
 export class Conversation {
   private readonly all = new Entries();
   private readonly asked = new Questions();
-  readonly runs = new Runs();
+  readonly turns = new Turns();
   private held: EventParams[] | undefined = [];
   private questionsChanged = false;
   private sessionChanged = false;
@@ -59,8 +59,8 @@ export class Conversation {
 
   /** The queued prompts, in the order in which they will run. */
   get queued(): Entry[] {
-    const waiting = this.all.list.filter(({ kind, run }) => kind === "prompt" && this.runs.waits(run));
-    return waiting.sort((a, b) => this.runs.place(a.run) - this.runs.place(b.run));
+    const waiting = this.all.list.filter(({ kind, turn }) => kind === "prompt" && this.turns.waits(turn));
+    return waiting.sort((a, b) => this.turns.place(a.turn) - this.turns.place(b.turn));
   }
 
   get questions(): readonly OpenQuestion[] {
@@ -121,22 +121,22 @@ export class Conversation {
     for (const params of held) this.apply(params);
   }
 
-  /** Takes the result of getSessionState. */
-  loadSession(session: { id: string; state?: string; status?: string; agent_session?: AgentSession; silent_since?: string; gates?: unknown }): void {
-    this.gatesNow = gatesOf(session.gates);
-    this.setState(session.id, session.state ?? session.status ?? "");
-    this.agentSession = { ...session.agent_session, ...this.agentSession };
-    if (session.silent_since !== undefined) this.runs.wasSilent(session.silent_since);
+  /** Takes a result of turn.get. */
+  loadTurn(turn: { turn_uuid: string; state: string; agent_session?: AgentSession; silent_since?: string; gates?: unknown }): void {
+    this.gatesNow = gatesOf(turn.gates);
+    this.setState(turn.turn_uuid, turn.state);
+    this.agentSession = { ...turn.agent_session, ...this.agentSession };
+    if (turn.silent_since !== undefined) this.turns.wasSilent(turn.silent_since);
     this.sessionChanged = true;
   }
 
   /**
-   * Takes the result of fetchApprovals. known are the questions that were open at the request. If
+   * Takes the result of approval.list. known are the questions that were open at the request. If
    * one is missing in the result, it was answered while no events came, and is closed. One that an event has closed
    * since the request stays closed: the result is older.
    */
   loadQuestions(approvals: readonly Data[], known: readonly OpenQuestion[] = []): void {
-    const idOf = (approval: Data): string => stringOf(approval["approval_id"]) ?? stringOf(approval["id"]) ?? "";
+    const idOf = (approval: Data): string => stringOf(approval["approval"]) ?? "";
     const ids = new Set(approvals.map(idOf));
     if (this.asked.close(known.filter(({ id }) => !ids.has(id)))) this.questionsChanged = true;
     const open = new Set(this.asked.open.map(({ id }) => id));
@@ -144,7 +144,7 @@ export class Conversation {
     for (const approval of approvals) if (!closed.has(idOf(approval))) this.ask(approval, true);
   }
 
-  /** Takes an event of this conversation. An event that is older than the entry changes nothing. */
+  /** Takes an event of this session. An event that is older than the entry changes nothing. */
   apply(params: EventParams): void {
     if (this.held !== undefined) {
       this.held.push(params);
@@ -152,34 +152,34 @@ export class Conversation {
     }
     const { seq, event } = params;
     const { timestamp } = event;
-    const run = sessionOf(event) ?? "";
+    const turn = turnOf(event) ?? "";
     switch (event.type) {
       case "message_delta":
-        return this.delta("text", run, event.data, seq, timestamp);
+        return this.delta("text", turn, event.data, seq, timestamp);
       case "thinking_delta":
-        return this.delta("thinking", run, event.data, seq, timestamp);
+        return this.delta("thinking", turn, event.data, seq, timestamp);
       case "conversation_updated":
-        return this.updated(run, event.data, seq, timestamp);
+        return this.updated(turn, event.data, seq, timestamp);
       case "plan":
-        return this.put("plan", planKey(run), run, { entries: event.data.entries }, seq, timestamp);
+        return this.put("plan", planKey(turn), turn, { entries: event.data.entries }, seq, timestamp);
       case "diff_updated":
-        return this.put("diff", diffKey(run, event.data), run, event.data, seq, timestamp);
+        return this.put("diff", diffKey(turn, event.data), turn, event.data, seq, timestamp);
       case "new_approval":
         return this.ask(event.data);
       case "approval_resolved":
-        return this.resolve(run, event.data, seq, timestamp);
+        return this.resolve(turn, event.data, seq, timestamp);
       case "session_status_changed":
-        return this.statusChanged(run, event.data, seq, timestamp);
+        return this.statusChanged(turn, event.data, seq, timestamp);
       case "queue_changed":
-        return this.queueChanged(run, event.data, seq);
+        return this.queueChanged(turn, event.data, seq);
       case "usage":
-        this.runs.setUsage(run, event.data);
+        this.turns.setUsage(turn, event.data);
         this.sessionChanged = true;
         return;
       case "agent_session":
         return this.setAgent(event.data);
       case "agent_silent":
-        this.runs.setSilent(event.data);
+        this.turns.setSilent(event.data);
         this.sessionChanged = true;
         return;
       case "session_settings_changed":
@@ -194,55 +194,55 @@ export class Conversation {
         return;
       case "task_error":
         if (codesWithEntry.has(event.data.code)) return;
-        return this.note("error", `error:${seq}`, run, stringOf(event.data.message) ?? "The agent reports an error", seq, timestamp, event.data);
+        return this.note("error", `error:${seq}`, turn, stringOf(event.data.message) ?? "The agent reports an error", seq, timestamp, event.data);
     }
   }
 
   private loadItem(item: Item): void {
-    const [run, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
+    const [turn, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
     const created = item.created_at;
     const key = keyOf(item);
     switch (item.event_type) {
       case "tool_call":
       case "tool_result":
-        return this.tool(run, { ...item }, seq, created, true);
+        return this.tool(turn, { ...item }, seq, created, true);
       case "plan":
-        return this.put("plan", key, run, data, seq, created);
+        return this.put("plan", key, turn, data, seq, created);
       case "diff":
-        return this.put("diff", key, run, data, seq, created);
+        return this.put("diff", key, turn, data, seq, created);
       case "approval":
-        return this.put("answer", key, run, data, seq, created);
+        return this.put("answer", key, turn, data, seq, created);
       default:
-        return this.whole(run, key, item.event_type, { ...item }, !item.is_completed, seq, created);
+        return this.whole(turn, key, item.event_type, { ...item }, !item.is_completed, seq, created);
     }
   }
 
-  /** loadEnd notes a bad end of a session after its last item. */
-  private loadEnd({ session_id: run, session_state: state, seq, created_at: created }: Item): void {
-    if (state !== undefined) this.noteEnd(run, state, undefined, seq ?? 0, created, {});
+  /** loadEnd notes a bad end of a turn after its last item. */
+  private loadEnd({ session_id: turn, session_state: state, seq, created_at: created }: Item): void {
+    if (state !== undefined) this.noteEnd(turn, state, undefined, seq ?? 0, created, {});
   }
 
-  /** noteEnd adds an entry for the bad end of a run. A prompt that was taken back has never begun. */
-  private noteEnd(run: string, state: string, reason: string | undefined, seq: number, created: string, data: Data): void {
+  /** noteEnd adds an entry for the bad end of a turn. A prompt that was taken back has never begun. */
+  private noteEnd(turn: string, state: string, reason: string | undefined, seq: number, created: string, data: Data): void {
     if (state !== "interrupted" && state !== "failed" && state !== "timed_out") return;
-    const { text } = runWords(state);
+    const { text } = turnWords(state);
     const words = `${text[0]!.toUpperCase()}${text.slice(1)}`;
-    this.note(state === "interrupted" ? "system" : "error", `end:${run}`, run, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
+    this.note(state === "interrupted" ? "system" : "error", `end:${turn}`, turn, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
   }
 
-  private updated(run: string, data: ItemEvent, seq: number, created: string): void {
+  private updated(turn: string, data: ItemEvent, seq: number, created: string): void {
     const { event_type: type } = data;
-    if (type === "tool_call" || type === "tool_result") return this.tool(run, data, seq, created);
-    this.whole(run, stringOf(data.message_id) ?? `event:${seq}`, type, data, false, seq, created);
+    if (type === "tool_call" || type === "tool_result") return this.tool(turn, data, seq, created);
+    this.whole(turn, stringOf(data.message_id) ?? `event:${seq}`, type, data, false, seq, created);
   }
 
-  private delta(kind: "text" | "thinking", run: string, data: DeltaEvent | ThinkingEvent, seq: number, created: string): void {
+  private delta(kind: "text" | "thinking", turn: string, data: DeltaEvent | ThinkingEvent, seq: number, created: string): void {
     const { message_id: key, delta, length } = data;
     if (!key || !delta) return;
     const entry = this.all.get(key);
     if (entry === undefined) {
-      const fresh = newEntry(key, kind, run, created);
-      Object.assign(fresh, { text: delta, open: true, seq, parent: parentKey(run, data) });
+      const fresh = newEntry(key, kind, turn, created);
+      Object.assign(fresh, { text: delta, open: true, seq, parent: parentKey(turn, data) });
       return this.all.add(fresh);
     }
     if (!entry.open || seq <= entry.seq) return;
@@ -252,12 +252,12 @@ export class Conversation {
     this.all.changed(entry, seq);
   }
 
-  private whole(run: string, key: string, type: string, data: Data, open: boolean, seq: number, created: string): void {
+  private whole(turn: string, key: string, type: string, data: Data, open: boolean, seq: number, created: string): void {
     const old = this.all.get(key);
     if (old !== undefined && seq < old.seq) return;
     const attachments = objectsOf(data["attachments"] ?? objectOf(data["data"])["attachments"]);
     const text = stringOf(data["content"]) ?? "";
-    const entry = old ?? newEntry(key, kindOf(type, stringOf(data["role"]), attachments.length > 0), run, created);
+    const entry = old ?? newEntry(key, kindOf(type, stringOf(data["role"]), attachments.length > 0), turn, created);
     // An event may cut a text that the deltas had in full.
     if (!(data["truncated"] === true && entry.text.startsWith(text))) entry.text = text;
     entry.open = open;
@@ -266,18 +266,18 @@ export class Conversation {
     entry.truncated = data["truncated"] === true && entry.text === text;
     if (old !== undefined) return this.all.changed(entry, seq);
     entry.seq = seq;
-    entry.parent = parentKey(run, data);
+    entry.parent = parentKey(turn, data);
     this.all.add(entry);
   }
 
   /** tool takes an item or an event about a tool call. whole: an item, which has all of it. Events cut long texts. */
-  private tool(run: string, data: Data, seq: number, created: string, whole = false): void {
+  private tool(turn: string, data: Data, seq: number, created: string, whole = false): void {
     const id = stringOf(data["tool_result_for_id"]) ?? stringOf(data["tool_id"]);
     if (id === undefined) return;
-    const key = toolKey(run, id);
+    const key = toolKey(turn, id);
     const old = this.all.get(key);
     if (old !== undefined && seq < old.seq) return;
-    const entry = old ?? newEntry(key, "tool", run, created);
+    const entry = old ?? newEntry(key, "tool", turn, created);
     const call = (entry.tool ??= newTool(id));
     entry.attachments = updateTool(call, data) ?? entry.attachments;
     const keepsMore = call.result.length > (stringOf(data["tool_result_content"])?.length ?? Number.POSITIVE_INFINITY);
@@ -285,15 +285,15 @@ export class Conversation {
     entry.open = call.status !== "completed" && call.status !== "failed";
     if (old !== undefined) return this.all.changed(entry, seq);
     entry.seq = seq;
-    entry.parent = parentKey(run, data);
+    entry.parent = parentKey(turn, data);
     this.all.add(entry);
-    if (this.asked.link(run, id, key)) this.questionsChanged = true;
+    if (this.asked.link(turn, id, key)) this.questionsChanged = true;
   }
 
-  private put(kind: "plan" | "diff" | "answer", key: string, run: string, data: Data, seq: number, created: string): void {
+  private put(kind: "plan" | "diff" | "answer", key: string, turn: string, data: Data, seq: number, created: string): void {
     const old = this.all.get(key);
     if (old !== undefined && seq < old.seq) return;
-    const entry = old ?? newEntry(key, kind, run, created);
+    const entry = old ?? newEntry(key, kind, turn, created);
     entry.data = data;
     if (kind === "plan") entry.plan = planOf(data);
     if (old !== undefined) return this.all.changed(entry, seq);
@@ -301,60 +301,60 @@ export class Conversation {
     this.all.add(entry);
   }
 
-  private note(kind: "error" | "system", key: string, run: string, text: string, seq: number, created: string, data: Data): void {
+  private note(kind: "error" | "system", key: string, turn: string, text: string, seq: number, created: string, data: Data): void {
     if (this.all.get(key) !== undefined) return;
-    const entry = newEntry(key, kind, run, created);
+    const entry = newEntry(key, kind, turn, created);
     Object.assign(entry, { text, seq, data });
     this.all.add(entry);
   }
 
   private ask(data: Data, fetched = false): void {
-    const known = (run: string, call: string): string | undefined => this.all.get(toolKey(run, call))?.key;
+    const known = (turn: string, call: string): string | undefined => this.all.get(toolKey(turn, call))?.key;
     if (this.asked.ask(data, known, fetched)) this.questionsChanged = true;
   }
 
-  private resolve(run: string, data: ResolvedEvent, seq: number, created: string): void {
+  private resolve(turn: string, data: ResolvedEvent, seq: number, created: string): void {
     const { approval_id: id, decision, decided_by: by } = data;
     if (this.asked.resolve(id, data)) this.questionsChanged = true;
     const worthTelling = decision === "denied" || (by === "user" && (decision !== "approved" || data.input_was_edited === true));
-    if (worthTelling) this.put("answer", answerKey(data), run, data, seq, created);
+    if (worthTelling) this.put("answer", answerKey(data), turn, data, seq, created);
   }
 
-  private statusChanged(run: string, data: StatusEvent, seq: number, created: string): void {
+  private statusChanged(turn: string, data: StatusEvent, seq: number, created: string): void {
     const { state } = data;
     const why = stringOf(data.reason);
-    if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.runs.setReason(run, why);
-    this.setState(run, state, created);
-    if (this.runs.hasEnded(run)) this.endRun(run);
+    if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.turns.setReason(turn, why);
+    this.setState(turn, state, created);
+    if (this.turns.hasEnded(turn)) this.endTurn(turn);
     const error = stringOf(data.error);
-    this.noteEnd(run, state, state === "interrupted" ? interruptionReason(error, this.runs.reason(run)) : (error ?? stringOf(data.error_code)), seq, created, data);
+    this.noteEnd(turn, state, state === "interrupted" ? interruptionReason(error, this.turns.reason(turn)) : (error ?? stringOf(data.error_code)), seq, created, data);
   }
 
-  /** endRun closes the questions and open entries of a run, because there is no event for each. Unfinished text stays. */
-  private endRun(run: string): void {
-    if (this.asked.endRun(run)) this.questionsChanged = true;
+  /** endTurn closes the questions and open entries of a turn, because there is no event for each. Unfinished text stays. */
+  private endTurn(turn: string): void {
+    if (this.asked.endTurn(turn)) this.questionsChanged = true;
     for (const entry of this.all.all()) {
-      if (!entry.open || entry.run !== run) continue;
+      if (!entry.open || entry.turn !== turn) continue;
       entry.open = false;
       this.all.changed(entry);
     }
   }
 
-  private setState(run: string, state: string, at?: string): void {
-    const before = this.runs.state(run);
-    if (!this.runs.setState(run, state, at)) return;
+  private setState(turn: string, state: string, at?: string): void {
+    const before = this.turns.state(turn);
+    if (!this.turns.setState(turn, state, at)) return;
     this.sessionChanged = true;
     if (state === "queued" && before !== "queued") this.all.rearrange();
-    // The run of a queued prompt begins at the current end of the conversation.
+    // The turn of a queued prompt begins at the current end of the session.
     if (before !== "queued" || state === "queued") return;
-    for (const entry of this.all.list) if (entry.run === run) this.all.toEnd(entry);
+    for (const entry of this.all.list) if (entry.turn === turn) this.all.toEnd(entry);
   }
 
-  private queueChanged(run: string, { order, content, truncated }: QueueEvent, seq: number): void {
-    if (Array.isArray(order)) this.runs.setOrder(order);
+  private queueChanged(turn: string, { order, content, truncated }: QueueEvent, seq: number): void {
+    if (Array.isArray(order)) this.turns.setOrder(order);
     this.sessionChanged = true;
     const text = stringOf(content);
-    const entry = this.all.list.find((other) => other.kind === "prompt" && other.run === run);
+    const entry = this.all.list.find((other) => other.kind === "prompt" && other.turn === turn);
     if (text === undefined || entry === undefined || seq < entry.seq) return;
     entry.text = text;
     entry.truncated = truncated === true;
@@ -370,15 +370,15 @@ export class Conversation {
 
 /** The key of an item's entry. */
 export function keyOf(item: Item): string {
-  const [run, data] = [item.session_id, objectOf(item.data)];
+  const [turn, data] = [item.session_id, objectOf(item.data)];
   switch (item.event_type) {
     case "tool_call":
     case "tool_result":
-      return toolKey(run, stringOf(item.tool_result_for_id) ?? stringOf(item.tool_id) ?? "");
+      return toolKey(turn, stringOf(item.tool_result_for_id) ?? stringOf(item.tool_id) ?? "");
     case "plan":
-      return planKey(run);
+      return planKey(turn);
     case "diff":
-      return diffKey(run, data);
+      return diffKey(turn, data);
     case "approval":
       return answerKey(data);
     default:
@@ -386,17 +386,17 @@ export function keyOf(item: Item): string {
   }
 }
 
-function parentKey(run: string, data: Data): string | undefined {
+function parentKey(turn: string, data: Data): string | undefined {
   const id = stringOf(data["parent_tool_use_id"]);
-  return id === undefined ? undefined : toolKey(run, id);
+  return id === undefined ? undefined : toolKey(turn, id);
 }
 
-function planKey(run: string): string {
-  return `plan:${run}`;
+function planKey(turn: string): string {
+  return `plan:${turn}`;
 }
 
-function diffKey(run: string, data: Data): string {
-  return `diff:${run}:${stringOf(data["path"]) ?? ""}`;
+function diffKey(turn: string, data: Data): string {
+  return `diff:${turn}:${stringOf(data["path"]) ?? ""}`;
 }
 
 function answerKey(data: Data): string {

@@ -1,4 +1,4 @@
-// The entries of a conversation: their types, the data of tool calls, and their order.
+// The entries of a session: their types, the data of tool calls, and their order.
 import { limitLevels } from "../hub/depth";
 import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
 import type { Data } from "./json";
@@ -6,13 +6,13 @@ import type { Data } from "./json";
 /** The kinds of entries. content and sketch are an agent's message or thought other than text. */
 export type EntryKind = "prompt" | "text" | "thinking" | "content" | "sketch" | "system" | "error" | "tool" | "plan" | "diff" | "answer";
 
-/** An entry of a conversation: a message, a tool call, a plan, an error. */
+/** An entry of a session: a message, a tool call, a plan, an error. */
 export interface Entry {
-  /** Unique in the conversation. */
+  /** Unique in the session. */
   readonly key: string;
   readonly kind: EntryKind;
-  /** The session (one prompt and its execution) of the entry. */
-  readonly run: string;
+  /** The uuid of the turn of the entry. */
+  readonly turn: string;
   /** The key of the tool call that the entry is part of, such as a sub-agent's. */
   parent: string | undefined;
   readonly created: string;
@@ -123,7 +123,7 @@ function parsed(json: string | undefined): unknown {
   }
 }
 
-/** The entries of a conversation in order, and the changes since they were last drawn. */
+/** The entries of a session in order, and the changes since they were last drawn. */
 export class Entries {
   private readonly byKey = new Map<string, Entry>();
   private readonly parts = new Map<string, Entry[]>();
@@ -219,10 +219,10 @@ export class Entries {
   }
 }
 
-export function newEntry(key: string, kind: EntryKind, run: string, created: string): Entry {
-  return { key, kind, run, created, parent: undefined, seq: 0, open: false, text: "", status: undefined, attachments: [], truncated: false, plan: [], data: {}, tool: undefined };
+export function newEntry(key: string, kind: EntryKind, turn: string, created: string): Entry {
+  return { key, kind, turn, created, parent: undefined, seq: 0, open: false, text: "", status: undefined, attachments: [], truncated: false, plan: [], data: {}, tool: undefined };
 }
 
-export function toolKey(run: string, id: string): string {
-  return `${run}/${id}`; // an agent may reuse an id in another run
+export function toolKey(turn: string, id: string): string {
+  return `${turn}/${id}`; // an agent may reuse an id in another turn
 }

@@ -1,4 +1,4 @@
-// The views of the entries of a conversation.
+// The views of the entries of a session.
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entries";
@@ -248,7 +248,7 @@ function remedyOf(code: string | undefined, methods: unknown): string {
     case "AGENT_NOT_FOUND":
       return "Install the agent's program, or name another one in the configuration; duet-rpc doctor lists the programs that it looks for.";
     case "AGENT_CONTEXT_OVERFLOW":
-      return "The conversation no longer fits into the model's context: fork it from an earlier prompt, or begin a new session.";
+      return "The session no longer fits into the model's context: fork it from an earlier prompt, or begin a new session.";
     case "STORE_FULL":
       return "The disk is full: make room, then send the prompt again.";
     case "TIMEOUT":

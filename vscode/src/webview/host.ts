@@ -1,6 +1,6 @@
-// The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
+// The page's requests to the extension (src/panel/protocol.ts): loads the pages of a session, and sends prompts.
 import { limitLevels } from "../hub/depth";
-import { queueOf } from "../hub/model";
+import { sessionWithQueue } from "../hub/model";
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
@@ -57,9 +57,9 @@ const searched = 10;
 /** The largest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
 
-/** Loads a conversation: the newest page first, older ones on request, and the states of its sessions. */
+/** Loads a session: the newest page first, older ones on request, and the states of its turns. */
 export class Pages {
-  private thread = "";
+  private session = "";
   /** The number of older items that are not loaded. undefined: nothing is loaded yet. */
   private before: number | undefined;
   private loading: Promise<void> | undefined;
@@ -73,17 +73,17 @@ export class Pages {
   ) {}
 
   /** Loads the newest page once, and refreshes the states after each reconnection. */
-  async load(thread: string): Promise<SessionState> {
-    this.thread = thread;
+  async load(session: string): Promise<SessionState> {
+    this.session = session;
     if (this.before === undefined) {
       // Queued prompts are the newest items, and are shown elsewhere.
-      const [total, { queued }] = await Promise.all([this.total(), this.host.request("session.queue", { session_id: thread })]);
+      const [total, { queued }] = await Promise.all([this.total(), this.host.request("session.get", { session })]);
       const from = Math.max(0, total - pageSize - queued.length);
       this.conversation.load(await this.items(from, Number.POSITIVE_INFINITY));
       this.before = from;
       this.drawTop();
     }
-    return this.refresh(thread);
+    return this.refresh(session);
   }
 
   /** Requests the newest items, without showing them. */
@@ -95,10 +95,10 @@ export class Pages {
     return this.before !== undefined;
   }
 
-  /** Requests the states of the sessions, the questions and the queue. */
-  async refresh(thread: string): Promise<SessionState> {
+  /** Requests the states of the turns, the questions and the queue. */
+  async refresh(uuid: string): Promise<SessionState> {
     const known = this.conversation.questions;
-    const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
+    const [session, { approvals }] = await Promise.all([this.states(uuid), this.host.request("approval.list", {})]);
     this.conversation.loadQuestions(approvals, known);
     this.changed();
     return session;
@@ -126,8 +126,8 @@ export class Pages {
   }
 
   /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */
-  async whole({ key, run, tool }: Entry): Promise<void> {
-    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === run && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
+  async whole({ key, turn, tool }: Entry): Promise<void> {
+    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === turn && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
     for (let to = await this.total(); to > 0; to -= searched) {
       const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // the result follows the call
       const found = items.filter(isOf);
@@ -165,31 +165,28 @@ export class Pages {
   }
 
   private async total(): Promise<number> {
-    return (await this.host.request("getConversation", { session_id: this.thread, limit: 1 })).total;
+    return (await this.host.request("getConversation", { session_id: this.session, limit: 1 })).total;
   }
 
   /** items requests the items from one offset to another, in as many requests as it takes. */
   private async items(from: number, to: number): Promise<Events> {
     const items: Events = [];
     for (let offset: number | undefined = from; offset !== undefined && offset < to; ) {
-      const page: PanelResult<"getConversation"> = await this.host.request("getConversation", { session_id: this.thread, offset, limit: Math.min(pageSize + overlap, to - offset) });
+      const page: PanelResult<"getConversation"> = await this.host.request("getConversation", { session_id: this.session, offset, limit: Math.min(pageSize + overlap, to - offset) });
       items.push(...page.events);
       offset = page.events.length === 0 ? undefined : page.next_offset;
     }
     return items;
   }
 
-  /** states requests the last session and, if it is queued, the queue and the session before it. */
-  private async states(thread: string): Promise<SessionState> {
-    const { session: last } = await this.host.request("getSessionState", { session_id: thread });
-    if (last.state === "queued") {
-      const { ahead, queued } = await queueOf((method, params) => this.host.request(method as PassedMethod, params as never), last);
-      if (ahead) this.conversation.loadSession(ahead);
-      for (const { session_id: id } of queued) this.conversation.loadSession({ id, state: "queued" });
-      this.conversation.runs.setEditable(queued);
-    }
-    this.conversation.loadSession(last);
-    return last;
+  /** states requests the last turn and, if it is queued, the other queued ones and the turn before them. */
+  private async states(uuid: string): Promise<SessionState> {
+    const { session, queued, ahead } = await sessionWithQueue((method, params) => this.host.request(method as PassedMethod, params as never), uuid);
+    if (ahead) this.conversation.loadTurn(ahead);
+    for (const { turn_uuid } of queued) this.conversation.loadTurn({ turn_uuid, state: "queued" });
+    this.conversation.turns.setEditable(queued);
+    this.conversation.loadTurn(session);
+    return session;
   }
 
   private async bytes(id: string, type: string): Promise<string | undefined> {
@@ -217,25 +214,25 @@ export type Delivered = "injected" | "queued" | "started";
  * in the middle of its turn, if the agent supports that. Rejects if the hub does not have the prompt, and
  * with an UnknownOutcome if that cannot be determined.
  */
-export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, thread: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
-  const runs = new Set(conversation.runs.ids);
+export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
+  const turns = new Set(conversation.turns.ids);
   const messages = new Set(conversation.entries.map(({ key }) => key));
   try {
-    const { session_id: id, delivered, beside } = await host.request("continueSession", { session_id: thread, query: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
-    if (delivered !== "injected") conversation.loadSession({ id, state: conversation.runs.state(id) ?? "queued" });
+    const { turn_uuid, delivered, beside } = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
+    if (delivered !== "injected") conversation.loadTurn({ turn_uuid, state: conversation.turns.state(turn_uuid) ?? "queued" });
     return { delivered: delivered as Delivered, ...(beside && { beside }) };
   } catch (error) {
     // A hub stores a prompt before it runs it, so the next hub knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
-    // A prompt that was injected into a turn is a new message in a known run.
-    if (!(await arrived(pages, looked + conversation.runs.queued.length, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
+    // A prompt that was injected into a turn is a new message in a known turn.
+    if (!(await arrived(pages, looked + conversation.turns.queued.length, text, (turn, key) => turns.has(turn) && (!now || messages.has(key))))) throw error;
     return {};
   }
 }
 
-/** A note about sessions that work in the same directory, from their task ids. Empty: none. */
-export function besideWords(tasks: readonly string[] = []): string {
-  return tasks.length === 0 ? "" : `${tasks.join(", ")} ${tasks.length === 1 ? "works" : "work"} in this directory, too, and may change the same files.`;
+/** A note about turns of other sessions that work in the same directory, from their numbers. Empty: none. */
+export function besideWords(turns: readonly string[] = []): string {
+  return turns.length === 0 ? "" : `${turns.join(", ")} ${turns.length === 1 ? "works" : "work"} in this directory, too, and may change the same files.`;
 }
 
 /** The note for the user after a prompt was sent. Empty: none. */
@@ -252,11 +249,11 @@ export function deliveredWords(delivered: Delivered | undefined, { now, working,
 }
 
 /** arrived reports whether a message that was not known before has this text. It reads the newest items only. */
-async function arrived(pages: Pages, looked: number, text: string, known: (run: string, key: string) => boolean): Promise<boolean> {
+async function arrived(pages: Pages, looked: number, text: string, known: (turn: string, key: string) => boolean): Promise<boolean> {
   try {
     const items = await pages.newest(looked);
     return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));
   } catch (error) {
-    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the conversation before you send it again.`);
+    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the session before you send it again.`);
   }
 }

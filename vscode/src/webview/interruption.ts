@@ -1,7 +1,7 @@
-// The row of an interrupted run: why it was interrupted, and a button that continues it.
+// The row of an interrupted turn: why it was interrupted, and a button that continues it.
 import { button, make, setText } from "./dom";
 
-/** An interrupted run, the last one of its conversation. */
+/** An interrupted turn, the last one of its session. */
 export interface Interruption {
   /** Why it was interrupted, for the user. */
   reason: string;
@@ -22,11 +22,11 @@ export function continuePrompt(reason: string, query: string): string {
   return `${begin}You were interrupted: ${reason}.${asked.trim() === "" ? "" : request + asked}`;
 }
 
-/** Why a run was interrupted: the hub's message, else what the reason in the event says. */
+/** Why a turn was interrupted: the hub's message, else what the reason in the event says. */
 export function interruptionReason(message: string | undefined, reason: string | undefined): string {
   if (message) return message.replace(/\.$/, "");
   if (reason === "alone") return "no client was connected";
-  return reason === undefined ? "the run was stopped" : "on request";
+  return reason === undefined ? "the turn was stopped" : "on request";
 }
 
 /** The row above the prompt box. */
@@ -37,14 +37,14 @@ export class InterruptionRow {
   private shown: Interruption | undefined;
   private busy = false;
 
-  /** send sends the prompt that continues the run. */
+  /** send sends the prompt that continues the turn. */
   constructor(private readonly send: (prompt: string) => Promise<void>) {
     this.press = button({ class: "secondary", label: "Continue", tip: "Ask the agent to continue where it left off", press: () => void this.go() });
     this.element.append(this.text, this.press);
     this.element.hidden = true;
   }
 
-  /** Shows the interrupted run. undefined: hides the row. */
+  /** Shows the interrupted turn. undefined: hides the row. */
   update(interruption: Interruption | undefined): void {
     this.shown = interruption;
     this.element.hidden = interruption === undefined;

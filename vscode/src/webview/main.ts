@@ -14,8 +14,8 @@ interface Api extends WebviewApi {
 }
 
 interface PageState {
-  /** The extension finds the conversation by this when VS Code restores the panel. */
-  place: { window: string; thread: string } & Record<string, unknown>;
+  /** The extension finds the session by this when VS Code restores the panel. */
+  place: { window: string; session: string } & Record<string, unknown>;
   kept?: Draft;
 }
 
@@ -37,8 +37,8 @@ class KeptDraft implements Kept {
   ) {
     const before = api.getState() as PageState | undefined;
     // The state counts in the same window only. After that window has ended, VS Code may have an older state than the extension.
-    // In the side bar, it may be the state of the conversation before.
-    if (before?.place.window === place.window && before.place.thread === place.thread && isDraft(before.kept)) this.kept = before.kept;
+    // In the side bar, it may be the state of the session before.
+    if (before?.place.window === place.window && before.place.session === place.session && isDraft(before.kept)) this.kept = before.kept;
     this.save();
     if (this.kept) this.store(this.kept);
   }
@@ -61,7 +61,7 @@ class KeptDraft implements Kept {
   }
 
   private store(draft: Draft): void {
-    this.host.request("panel.keepDraft", { ...draft, thread: this.place.thread }).catch(() => undefined); // the page's state still has it
+    this.host.request("panel.keepDraft", { ...draft, session: this.place.session }).catch(() => undefined); // the page's state still has it
   }
 }
 

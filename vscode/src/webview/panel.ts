@@ -1,4 +1,4 @@
-// The panel: connects the extension's messages with the model of the conversation and its views, which it draws once per frame.
+// The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
 import type { EventParams } from "../hub/events";
 import type { Choice } from "../hub/questions";
 import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
@@ -31,7 +31,7 @@ export interface Kept {
   keep(draft: Draft): void;
 }
 
-/** Events after which getSessionState or fetchApprovals has more data than the event. */
+/** Events after which turn.get or approval.list has more data than the event. */
 const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
 
 /** The longest pause between two drawings, in milliseconds. */
@@ -45,7 +45,7 @@ function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
 
-/** The panel of one conversation. */
+/** The panel of one session. */
 export class Panel implements Actions {
   readonly conversation = new Conversation();
   private readonly transcript: Transcript;
@@ -67,7 +67,7 @@ export class Panel implements Actions {
   private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
-  /** The item to show once the conversation is loaded. */
+  /** The item to show once the session is loaded. */
   private wanted: number | undefined;
   private frame = 0;
   private resting: ReturnType<typeof setTimeout> | undefined;
@@ -79,7 +79,7 @@ export class Panel implements Actions {
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, ({ kind, run }) => kind === "prompt" && this.conversation.runs.waits(run));
+    this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.conversation.turns.waits(turn));
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
@@ -134,7 +134,7 @@ export class Panel implements Actions {
     setInterval(() => this.drawHead(), 1_000);
   }
 
-  /** Loads and shows the conversation, or what starts one. */
+  /** Loads and shows the session, or what starts one. */
   open(): Promise<void> {
     return (this.opening = this.load());
   }
@@ -191,11 +191,11 @@ export class Panel implements Actions {
     this.own.add(question.id);
     try {
       if (needs) {
-        const { answered } = await this.host.request("panel.answer", { approval_id: question.id, choice });
+        const { answered } = await this.host.request("panel.answer", { approval: question.id, choice });
         if (!answered) this.own.delete(question.id);
         return { done: answered };
       }
-      const { success, error } = await this.host.request("sendDecision", { approval_id: question.id, ...decision });
+      const { success, error } = await this.host.request("approval.decide", { approval: question.id, ...decision });
       if (success) return { done: true };
       this.own.delete(question.id);
       return { done: false, why: `It was answered already: ${error ?? "another client was quicker"}` };
@@ -207,7 +207,7 @@ export class Panel implements Actions {
 
   endOf(id: string, outcome: Outcome | undefined): string | undefined {
     if (this.own.has(id)) return undefined;
-    if (!outcome) return "The question was closed: its run has ended.";
+    if (!outcome) return "The question was closed: its turn has ended.";
     if (outcome.by === "changed") {
       const words = "Replaced: the agent changed the tool call.";
       this.announce(words);
@@ -235,9 +235,9 @@ export class Panel implements Actions {
     this.composer.box.recovered();
     if (this.start.newSession) return this.drawHead();
     try {
-      this.session = await this.pages.load(this.start.thread);
+      this.session = await this.pages.load(this.start.session);
     } catch (error) {
-      this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
+      this.banner.replaceChildren(make("p", { text: `The session could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
     await this.showWanted();
@@ -250,7 +250,7 @@ export class Panel implements Actions {
     this.wanted = undefined;
     const key = await this.pages.find(wanted).catch(() => undefined);
     const outer = key === undefined ? undefined : this.conversation.outermost(key);
-    if (outer === undefined) return this.composer.box.say("The match could not be found in the conversation.");
+    if (outer === undefined) return this.composer.box.say("The match could not be found in the session.");
     this.transcript.showEntry(outer);
     this.changed();
   }
@@ -260,7 +260,7 @@ export class Panel implements Actions {
     this.refreshing ??= setTimeout(() => {
       this.refreshing = undefined;
       if (!this.start || this.connection.is !== "ready" || !this.pages.loaded) return;
-      this.pages.refresh(this.start.thread).then(
+      this.pages.refresh(this.start.session).then(
         (session) => {
           this.session = session;
           this.changed();
@@ -294,19 +294,19 @@ export class Panel implements Actions {
     // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     if (this.start.newSession) {
-      const { text: query, content } = draft;
-      const { beside } = await this.host.request("panel.launch", { query, ...(content.length > 0 && { content }) });
+      const { text: prompt, content } = draft;
+      const { beside } = await this.host.request("panel.launch", { prompt, ...(content.length > 0 && { content }) });
       await this.open();
       return besideWords(beside);
     }
-    const { active } = this.conversation.runs;
-    const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
+    const { active } = this.conversation.turns;
+    const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.session, draft, now);
     this.transcript.toEnd();
     this.changed();
-    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
+    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.turns.active === active, content: draft.content.length > 0 });
   }
 
-  /** Continues an interrupted run. */
+  /** Continues an interrupted turn. */
   private async continue(prompt: string): Promise<void> {
     try {
       await this.send({ text: prompt, content: [] }, false);
@@ -316,21 +316,21 @@ export class Panel implements Actions {
     }
   }
 
-  /** Escape interrupts the active run, unless a list, a select box or an edited prompt has used the key. */
+  /** Escape interrupts the active turn, unless a list, a select box or an edited prompt has used the key. */
   private key(event: KeyboardEvent): void {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
-    const { active } = this.conversation.runs;
-    if (active === undefined || this.conversation.runs.state(active) === "interrupting") return;
+    const { active } = this.conversation.turns;
+    if (active === undefined || this.conversation.turns.state(active) === "interrupting") return;
     event.preventDefault();
     void this.interrupt(active);
   }
 
-  /** Interrupts the active run, or background work after the last one. */
-  private async interrupt(run = this.conversation.runs.active ?? this.session?.id ?? this.conversation.runs.last): Promise<void> {
-    if (run === undefined) return;
+  /** Interrupts the active turn, or background work after the last one. */
+  private async interrupt(turn = this.conversation.turns.active ?? this.session?.turn_uuid ?? this.conversation.turns.last): Promise<void> {
+    if (turn === undefined) return;
     try {
-      await this.host.request("interruptSession", { session_id: run });
+      await this.host.request("turn.interrupt", { turn });
     } catch (error) {
       this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
     }
@@ -339,7 +339,7 @@ export class Panel implements Actions {
   private async takeBack(entry: Entry): Promise<void> {
     try {
       if (entry.truncated) await this.whole(entry);
-      await this.host.request("interruptSession", { session_id: entry.run, reason: "taken back" });
+      await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
       this.composer.takeBack(entry.text);
     } catch (error) {
       this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
@@ -357,9 +357,9 @@ export class Panel implements Actions {
     }
   }
 
-  private async saveQueued({ run }: Entry, query: string): Promise<Saved> {
+  private async saveQueued({ turn }: Entry, prompt: string): Promise<Saved> {
     try {
-      await this.host.request("session.editQueued", { session_id: run, query });
+      await this.host.request("turn.edit", { turn, prompt });
       return "saved";
     } catch (error) {
       if (isBegun(error)) return "begun";
@@ -369,15 +369,15 @@ export class Panel implements Actions {
   }
 
   /** endOfEditing says why an edited text is in the prompt box. */
-  private endOfEditing({ run }: Entry): string {
-    const taken = this.conversation.runs.state(run) === "cancelled";
+  private endOfEditing({ turn }: Entry): string {
+    const taken = this.conversation.turns.state(turn) === "cancelled";
     return `${taken ? "The prompt was taken back elsewhere" : "The prompt has begun already"}: your edited text is in the prompt box.`;
   }
 
-  private async moveQueued({ run }: Entry, before: string | undefined): Promise<void> {
+  private async moveQueued({ turn }: Entry, before: string | undefined): Promise<void> {
     try {
-      const { queued } = await this.host.request("session.moveQueued", { session_id: run, ...(before === undefined ? {} : { before }) });
-      this.announce(`Moved to place ${queued.findIndex(({ session_id }) => session_id === run) + 1} of ${queued.length}`);
+      const { queued } = await this.host.request("turn.move", { turn, ...(before === undefined ? {} : { before }) });
+      this.announce(`Moved to place ${queued.findIndex(({ turn_uuid }) => turn_uuid === turn) + 1} of ${queued.length}`);
     } catch (error) {
       this.composer.box.fail(isBegun(error) ? "It was not moved: one of the prompts has begun already." : `It was not moved: ${(error as Error).message}`);
     }
@@ -392,10 +392,10 @@ export class Panel implements Actions {
       setTimeout(() => this.drawHead(), 0); // with this setting, whose box is no longer busy
       return "";
     }
-    const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });
-    this.session = { ...this.session, ...(session) };
+    const { live, turn } = await this.host.request("session.set", { session_id: this.start.session, ...setting.change(value) });
+    this.session = turn;
     this.refresh();
-    return live || !this.conversation.runs.active ? "" : `${setting.name}: it counts from the next prompt on.`;
+    return live || !this.conversation.turns.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
 
   private call<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
@@ -440,16 +440,16 @@ export class Panel implements Actions {
     }
     const now = Date.now();
     const session = sessionOf(this.session, this.conversation);
-    this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
+    this.head.update(this.session?.title || this.session?.session_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
     this.interruption.update(interruptionOf(this.session, this.conversation));
-    this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
+    this.queue.update(this.conversation.queued, ({ turn }) => this.conversation.turns.isEditable(turn) === true);
     if (this.session) this.settings.update(settingsOf(this.session, this.conversation.agent));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
   }
 }
 
-/** Announces to a screen reader what the user has to know: open questions, work without a prompt, the end of a run. Streaming text is not announced. */
+/** Announces to a screen reader what the user has to know: open questions, work without a prompt, the end of a turn. Streaming text is not announced. */
 class Announcer {
   readonly element = make("div", { class: "unseen", is: { "aria-live": "polite", role: "status" } });
   private last: string | undefined;
@@ -465,7 +465,7 @@ class Announcer {
     if (type === "conversation_updated" && data.subtype === "went_on" && data.content) this.say(data.content);
   }
 
-  /** Announces new questions, and the end of a run. */
+  /** Announces new questions, and the end of a turn. */
   state(state: { id: string; text: string }, questions: readonly OpenQuestion[]): void {
     for (const question of questions) {
       if (this.announced.has(question.id)) continue;

@@ -1,14 +1,14 @@
-// The questions of a conversation, open and answered.
+// The questions of a session, open and answered.
 import { stringOf } from "./json";
 import type { Data } from "./json";
 
-/** An open question, from fetchApprovals or the event new_approval. */
+/** An open question, from approval.list or the event new_approval. */
 export interface OpenQuestion {
   id: string;
-  run: string;
-  /** The key of the tool call that waits for the answer, if the conversation has it. */
+  turn: string;
+  /** The key of the tool call that waits for the answer, if the session has it. */
   tool: string | undefined;
-  /** The event has cut the question. It cannot be answered until fetchApprovals has returned all of it. */
+  /** The event has cut the question. It cannot be answered until approval.list has returned all of it. */
   partial: boolean;
   data: Data;
 }
@@ -21,7 +21,7 @@ export interface Outcome {
   by: string;
 }
 
-/** The open questions of a conversation, and the outcomes of the others. */
+/** The open questions of a session, and the outcomes of the others. */
 export class Questions {
   private readonly waiting = new Map<string, OpenQuestion>();
   private readonly outcomes = new Map<string, Outcome>();
@@ -34,11 +34,11 @@ export class Questions {
     return this.outcomes.get(id);
   }
 
-  /** Takes a question from an event or from fetchApprovals. Returns false if it was answered already. */
-  ask(data: Data, keyOf: (run: string, call: string) => string | undefined, fetched = false): boolean {
-    const id = stringOf(data["approval_id"]) ?? stringOf(data["id"]);
+  /** Takes a question from an event or from approval.list. Returns false if it was answered already. */
+  ask(data: Data, keyOf: (turn: string, call: string) => string | undefined, fetched = false): boolean {
+    const id = stringOf(data["approval"]) ?? stringOf(data["approval_id"]);
     if (id === undefined || this.outcomes.has(id)) return false;
-    const run = stringOf(data["session_id"]) ?? "";
+    const turn = stringOf(data["turn_uuid"]) ?? stringOf(data["session_id"]) ?? "";
     const call = callOf(data);
     const known = this.waiting.get(id);
     const cut = !fetched && data["truncated"] === true;
@@ -46,7 +46,7 @@ export class Questions {
     // A fetched question is more complete than a cut event.
     const merged = cut && !partial ? { ...data, ...known?.data } : { ...known?.data, ...data };
     if (fetched) merged["truncated"] = data["truncated"];
-    this.waiting.set(id, { id, run, tool: call === undefined ? undefined : keyOf(run, call), partial, data: merged });
+    this.waiting.set(id, { id, turn, tool: call === undefined ? undefined : keyOf(turn, call), partial, data: merged });
     return true;
   }
 
@@ -61,9 +61,9 @@ export class Questions {
     return this.waiting.delete(id);
   }
 
-  /** Closes the questions of an ended run, because there is no event for each. */
-  endRun(run: string): boolean {
-    return this.close(this.open.filter((question) => question.run === run));
+  /** Closes the questions of an ended turn, because there is no event for each. */
+  endTurn(turn: string): boolean {
+    return this.close(this.open.filter((question) => question.turn === turn));
   }
 
   /** Closes questions without a known outcome. */
@@ -72,8 +72,8 @@ export class Questions {
   }
 
   /** Links a question to its tool call, which came later. */
-  link(run: string, call: string, key: string): boolean {
-    const linked = this.open.filter((question) => question.run === run && callOf(question.data) === call && question.tool === undefined);
+  link(turn: string, call: string, key: string): boolean {
+    const linked = this.open.filter((question) => question.turn === turn && callOf(question.data) === call && question.tool === undefined);
     for (const question of linked) question.tool = key;
     return linked.length > 0;
   }

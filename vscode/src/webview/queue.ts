@@ -12,7 +12,7 @@ export interface QueueActions {
   /** Loads all of the entry's text. Resolves with false if that fails. */
   whole(entry: Entry): Promise<boolean>;
   save(entry: Entry, text: string): Promise<Saved>;
-  /** Moves a prompt before that of another run. undefined: to the end. */
+  /** Moves a prompt before that of another turn. undefined: to the end. */
   move(entry: Entry, before: string | undefined): Promise<void>;
   /** Keeps the edited text of a prompt that is no longer queued. focus: the text had the focus. */
   keepEdited(entry: Entry, text: string, focus: boolean): void;
@@ -37,7 +37,7 @@ export class Queue {
     for (const [i, row] of rows.entries()) {
       if (this.element.children[i] !== row.element) this.element.insertBefore(row.element, this.element.children[i] ?? null);
       const at = movable.indexOf(row);
-      row.update(at >= 0, at > 0 ? { before: movable[at - 1]!.entry.run } : undefined, at >= 0 && at + 1 < movable.length ? { before: movable[at + 2]?.entry.run } : undefined);
+      row.update(at >= 0, at > 0 ? { before: movable[at - 1]!.entry.turn } : undefined, at >= 0 && at + 1 < movable.length ? { before: movable[at + 2]?.entry.turn } : undefined);
     }
     const before = this.rows[focused];
     this.rows = rows;
@@ -51,7 +51,7 @@ export class Queue {
   }
 }
 
-/** The destination of a move: before a run, or at the end. */
+/** The destination of a move: before a turn, or at the end. */
 interface Place {
   before: string | undefined;
 }

@@ -1,4 +1,4 @@
-// The head of a panel: the title of the conversation, its agent, its state and its usage.
+// The head of a panel: the title of the session, its agent, its state and its usage.
 import { backgroundWords, visible, worktreeWords } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
@@ -7,31 +7,33 @@ import { continuePrompt, interruptionReason } from "./interruption";
 import type { Interruption } from "./interruption";
 import { objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
-import { gatesWords } from "./runs";
+import { gatesWords } from "./turns";
 import type { Actions } from "./view";
 
-/** A session in the result of getSessionState. */
-export type SessionState = PanelResult<"getSessionState">["session"];
+/** The panel's session by its last turn. */
+export type SessionState = PanelResult<"turn.get">["turn"];
 
 /** The data in the head of a panel. */
 export interface Session {
+  /** The number of the session. Empty: not known yet. */
+  number: string;
   agent: string;
-  /** The state of the active run, else of the last one. */
+  /** The state of the active turn, else of the last one. */
   state: string;
   /** An agent works, or waits for the user. */
   working: boolean;
-  /** The start of the run, in milliseconds since 1970. */
+  /** The start of the turn, in milliseconds since 1970. */
   since: number | undefined;
-  /** The duration of the last run, in milliseconds. */
+  /** The duration of the last turn, in milliseconds. */
   took: number | undefined;
   /** Since when the agent is silent. */
   silent: string | undefined;
   /** The titles of the agent's background tasks. Empty while it works on a prompt. */
   background: string[];
   questions: number;
-  /** The git worktree of the conversation. undefined: it has none. */
+  /** The git worktree of the session. undefined: it has none. */
   worktree: SessionState["worktree"];
-  /** The conversation is one of several attempts at its prompt. */
+  /** The session is one of several attempts at its prompt. */
   isAttempt: boolean;
   /** The state of the gates, as text. Empty: there are none. */
   gates: string;
@@ -41,41 +43,42 @@ export interface Session {
   cost: number;
 }
 
-/** Combines the result of getSessionState with the later events. */
+/** Combines the result of turn.get with the later events. */
 export function sessionOf(known: SessionState | undefined, conversation: Conversation): Session {
-  const { runs } = conversation;
-  const run = runs.active ?? known?.id ?? runs.last ?? "";
-  const isKnown = known?.id === run;
-  const used: Data = runs.usageOf(run);
+  const { turns } = conversation;
+  const turn = turns.active ?? known?.turn_uuid ?? turns.last ?? "";
+  const isKnown = known?.turn_uuid === turn;
+  const used: Data = turns.usageOf(turn);
   const number = (name: string, byState: number | undefined): number => {
     const byEvent = used[name];
     return typeof byEvent === "number" ? byEvent : isKnown ? (byState ?? 0) : 0;
   };
-  const began = runs.began(run) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
+  const began = turns.began(turn) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
   return {
+    number: known === undefined ? "" : String(known.session),
     agent: known?.agent_session?.agent?.title || known?.agent || "",
-    state: runs.state(run) ?? known?.state ?? "",
-    working: runs.active !== undefined,
+    state: turns.state(turn) ?? known?.state ?? "",
+    working: turns.active !== undefined,
     since: began === undefined ? undefined : Date.parse(began),
-    took: runs.active === undefined && isKnown ? known.duration_ms : undefined,
-    silent: runs.silent,
-    background: runs.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
+    took: turns.active === undefined && isKnown ? known.duration_ms : undefined,
+    silent: turns.silent,
+    background: turns.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
     worktree: known?.worktree,
     isAttempt: Boolean(known?.attempts),
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
-    contextUsed: number("context_used", known?.effective_context_tokens),
-    contextSize: number("context_size", known?.context_limit),
+    contextUsed: number("context_used", known?.context_tokens),
+    contextSize: number("context_size", known?.context_size),
     cost: number("cost_usd", known?.cost_usd),
   };
 }
 
-/** The interrupted last run of a conversation. undefined: it was not interrupted, or a run or a question came after it. */
-export function interruptionOf(known: SessionState | undefined, { runs, questions }: Conversation): Interruption | undefined {
-  if (known?.state !== "interrupted" || runs.last !== known.id || runs.active !== undefined || runs.queued.length > 0 || questions.length > 0) return undefined;
-  const reason = interruptionReason(known.error_message || known.error, runs.reason(known.id));
-  return { reason, prompt: continuePrompt(reason, known.query ?? "") };
+/** The interrupted last turn of a session. undefined: it was not interrupted, or a turn or a question came after it. */
+export function interruptionOf(known: SessionState | undefined, { turns, questions }: Conversation): Interruption | undefined {
+  if (known?.state !== "interrupted" || turns.last !== known.turn_uuid || turns.active !== undefined || turns.queued.length > 0 || questions.length > 0) return undefined;
+  const reason = interruptionReason(known.error, turns.reason(known.turn_uuid));
+  return { reason, prompt: continuePrompt(reason, known.prompt ?? "") };
 }
 
 /** The text of a state, including background work, and its id for the style sheet. */
@@ -87,11 +90,11 @@ export function stateWords(session: Session, now: number): { id: string; text: s
 function ownStateWords(session: Session, now: number): { id: string; text: string } {
   if (session.questions > 0) return { id: "waiting", text: session.questions === 1 ? "waits for your answer" : `waits for ${session.questions} answers` };
   if (session.silent !== undefined) return { id: "silent", text: `silent for ${duration(now - Date.parse(session.silent))}` };
-  return runWords(session.state);
+  return turnWords(session.state);
 }
 
-/** The text of a run's state, and its id for the style sheet. */
-export function runWords(state: string): { id: string; text: string } {
+/** The text of a turn's state, and its id for the style sheet. */
+export function turnWords(state: string): { id: string; text: string } {
   switch (state) {
     case "queued":
       return { id: "queued", text: "queued" };
@@ -141,6 +144,7 @@ export function money(dollars: number): string {
 /** The head of a panel. */
 export class Head {
   readonly element: HTMLElement;
+  private readonly number = make("span", { class: "number" });
   private readonly title = make("h1", {});
   private readonly agent = make("span", { class: "agent" });
   private readonly dot = make("span", { class: "dot", is: { "aria-hidden": "true" } });
@@ -160,7 +164,7 @@ export class Head {
     this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
     this.ofConversation = [
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
-      button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") }),
+      button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
       button({ icon: "rewind", name: "Go back to before a prompt", press: () => actions.command("duet.rewind") }),
       make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
     ];
@@ -175,22 +179,25 @@ export class Head {
     this.element = make(
       "header",
       { class: "head" },
-      make("div", { class: "head-line" }, this.title, this.interrupt, changes, rewind, fork),
+      make("div", { class: "head-line" }, this.number, this.title, this.interrupt, changes, rewind, fork),
       facts,
       this.worktree,
     );
-    this.updateNew(""); // until the page knows its conversation
+    this.updateNew(""); // until the page knows its session
   }
 
-  /** Shows a title alone, because the conversation does not exist yet. */
+  /** Shows a title alone, because the session does not exist yet. */
   updateNew(title: string): void {
     this.updateTitle(title, true);
-    this.interrupt.hidden = this.worktree.hidden = true;
+    this.number.hidden = this.interrupt.hidden = this.worktree.hidden = true;
   }
 
   update(title: string, session: Session, now: number): void {
     this.updateTitle(title, false);
     const state = stateWords(session, now);
+    this.number.hidden = session.number === "";
+    setText(this.number, session.number);
+    this.number.title = `Session ${session.number}`;
     this.updateWorktree(session);
     setText(this.agent, session.agent);
     setText(this.state, state.text);

@@ -27,14 +27,14 @@ export interface Setting {
 }
 
 /** The settings of a session in its state. */
-type Settings = Partial<Pick<SessionState, "agent_session" | "modes" | "requested_mode" | "permission_mode" | "requested_model" | "requested_options">>;
+type Settings = Partial<Pick<SessionState, "agent_session" | "modes" | "requested_mode" | "mode" | "requested_model" | "requested_options">>;
 
 /** Reads the settings of a session: from its state, and from the latest agent_session. */
 export function settingsOf(session: Settings, agent: { model?: Data; options?: Data[] }): Setting[] {
   const settings: Setting[] = [];
   const known = objectOf(session.agent_session);
   const modes: SettingValue[] = (session.modes ?? []).map(({ id, name, description, by }) => ({ id, name: name || id, description: description ?? "", group: by === "agent" ? "The agent's" : "Duet's" }));
-  const mode = session.permission_mode || session.requested_mode || "";
+  const mode = session.mode || session.requested_mode || "";
   if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode, "mode"), change: (value) => ({ mode: value }) });
   const model = agent.model ?? objectOf(known["model"]);
   const models = objectsOf(model["available"]).map(valueOf);
@@ -62,7 +62,7 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
   const own = {
-    ...(description && { modes: description.modes }), permission_mode: chosen.mode || "default", requested_model: chosen.model ?? "", requested_options: chosen.options ?? {},
+    ...(description && { modes: description.modes }), mode: chosen.mode || "default", requested_model: chosen.model ?? "", requested_options: chosen.options ?? {},
   };
   return [
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
@@ -81,7 +81,7 @@ const [severalChosen, askSeveral] = [" several", " ask"];
 
 /** The places of work: whether the agent gets a git worktree. */
 const places = [
-  { id: "", name: "Default place", description: "In the project, unless the configuration gives new conversations a worktree" },
+  { id: "", name: "Default place", description: "In the project, unless the configuration gives new sessions a worktree" },
   { id: "no", name: "In the project", description: "The agent works on your files" },
   { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
 ];

@@ -284,7 +284,7 @@ export class MarkdownStream {
         press: () => {
           note.before(renderMarkdown(`${head}\n${drawn}`));
           if (drawn.length === rows.length) note.remove();
-          else note.textContent = "The table is too long to be shown here: open the conversation as text.";
+          else note.textContent = "The table is too long to be shown here: open the session as text.";
         },
       });
       note.replaceChildren(show);

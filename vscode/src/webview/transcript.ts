@@ -42,7 +42,7 @@ export class Transcript {
   private lastHeight = 0;
   private lastDistance = 0;
   private settledAt = 0;
-  /** Whether a mouse button is pressed on the conversation. The view must not move then. */
+  /** Whether a mouse button is pressed on the session. The view must not move then. */
   private pressed = false;
   /** Whether the last press was on the scroll bar. */
   private onScrollBar = false;

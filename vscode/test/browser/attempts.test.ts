@@ -22,15 +22,15 @@ after(() => pages?.close());
 
 const usage = { runs: 1, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0, time_ms: 0 };
 const of = (name: string, over: Partial<Attempt>): Attempt => ({
-  turn: "1.1", session: 1, session_id: `s-${name}`, thread_id: `t-${name}`, task_id: `task-${name}`, agent: name, status: "completed", state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
-});
+  turn: `${name}.1`, session: 1, session_id: `s-${name}`, thread_id: `t-${name}`, agent: name, state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
+} as Attempt);
 const attempts = [
   of("claude", {
     model: "opus", usage: { ...usage, time_ms: 65_000, cost_usd: 0.12 }, gates: { state: "failed", failing: ["test"] } as never, result: "I rewrote the parser.\n<b>It is fast.</b>",
     files: [{ path: "src/lexer.ts", added: 12, removed: 3 }, { path: "logo.png", added: 0, removed: 0, binary: true }], more: 2, added: 12, removed: 3,
   }),
-  of("codex", { status: "running", state: "running", files: [{ path: "src/parser.ts", added: 4, removed: 0 }], added: 4 }),
-  of("gemini", { status: "failed", state: "failed", error: "the quota is used up", worktree: { branch: "duet/gemini", dir: "/d/gemini", gone: true }, unknown: "the worktree is gone" }),
+  of("codex", { state: "running", files: [{ path: "src/parser.ts", added: 4, removed: 0 }], added: 4 }),
+  of("gemini", { state: "failed", error: "the quota is used up", worktree: { branch: "duet/gemini", dir: "/d/gemini", gone: true }, unknown: "the worktree is gone" }),
 ];
 
 for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 300]] as const) {
@@ -44,7 +44,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "load"));
     const show = (given: Attempt[], notes: string[] = []): Promise<void> => page.evaluate((data) => window.host.notify("comparison", data), { query: "Fix the parser", attempts: given, notes });
     await show(attempts);
-    const card = (name: string): ReturnType<typeof page.getByRole> => page.getByRole("region", { name: `${name}, task-${name.split(" ")[0]}` });
+    const card = (name: string): ReturnType<typeof page.getByRole> => page.getByRole("region", { name: `${name}, ${name.split(" ")[0]}.1` });
     const [claude, codex, gemini] = [card("claude (opus)"), card("codex"), card("gemini")];
     await claude.getByText("done · gates failed: test · 4 files, +12 -3 · 1m 05s · $0.12", { exact: true }).waitFor();
     await codex.getByText("working · 1 file, +4 -0 · 0s", { exact: true }).waitFor();
@@ -58,7 +58,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     await page.screenshot({ path: `${pictures}attempts-${theme}.png` });
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
 
-    await codex.getByRole("button", { name: "Open Conversation" }).click();
+    await codex.getByRole("button", { name: "Open Session" }).click();
     await claude.getByRole("button", { name: "src/lexer.ts" }).click();
     const choose = claude.getByRole("button", { name: "Choose…" });
     await page.evaluate(() => {
@@ -68,10 +68,10 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     });
     await choose.click();
     await page.getByRole("alert").getByText("claude still works").waitFor();
-    assert.deepEqual(await Promise.all(["openConversation", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ thread: "t-codex" }], [{ thread: "t-claude", path: "src/lexer.ts" }], [{ thread: "t-claude" }]]);
+    assert.deepEqual(await Promise.all(["openConversation", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ session: "t-codex" }], [{ session: "t-claude", path: "src/lexer.ts" }], [{ session: "t-claude" }]]);
     // A new state redraws the cards, and the focus stays on its button.
     await choose.focus();
-    await show([attempts[0]!, { ...attempts[1]!, status: "completed", state: "completed" }], ["claude (opus): landed on main: 1 commit, 4 files", "codex is discarded"]);
+    await show([attempts[0]!, { ...attempts[1]!, state: "completed" }], ["claude (opus): landed on main: 1 commit, 4 files", "codex is discarded"]);
     await codex.getByText("done · 1 file, +4 -0 · 0s").waitFor();
     await page.getByText("codex is discarded").waitFor();
     assert.deepEqual([await gemini.count(), await choose.evaluate((button) => button === document.activeElement)], [0, true]);

@@ -12,7 +12,7 @@ export async function openLong(pages: PanelPages): Promise<{ page: Page; keys: s
   const page = await pages.open({
     prepare: (host) => {
       host.start = { ...host.start, connection: { is: "starting" } };
-      host.session = { ...host.session, status: "running", state: "running" };
+      host.session = { ...host.session, state: "running" };
     },
   });
   await page.getByText("duet-rpc is starting…").waitFor();

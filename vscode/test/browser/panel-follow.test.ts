@@ -29,7 +29,7 @@ async function writing(): Promise<Page> {
   const page = await pages.open({
     prepare: (host) => {
       host.start = { ...host.start, connection: { is: "starting" } };
-      host.session = { ...host.session, status: "running", state: "running" };
+      host.session = { ...host.session, state: "running" };
     },
   });
   await page.getByText("duet-rpc is starting…").waitFor();
@@ -130,7 +130,7 @@ test("what is selected while the agent writes stays under the pointer, and selec
 });
 
 test("a wheel over a long code block scrolls that alone, and the end is followed", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
   const code = Array.from({ length: 200 }, (_, i) => `let v${i} = ${i};`).join("\n");
   await tell(page, "message_delta", { message_id: "m", delta: `${"It begins.\n\n".repeat(60)}\`\`\`js\n${code}\n\`\`\`\n\nThat was it.\n\n` });
@@ -156,7 +156,7 @@ test("what is opened at the end is read from its beginning, and what is short le
       const item = (seq: number, over: Record<string, unknown>): Record<string, unknown> => ({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, sequence: seq, seq, ...over });
       const tool = (seq: number, id: string, lines: number): Record<string, unknown> =>
         item(seq, { event_type: "tool_call", tool_id: id, tool_name: "Read", tool_title: `Read ${id}`, tool_kind: "read", tool_status: "completed", tool_input: { file_path: id }, tool_result_content: Array.from({ length: lines }, (_, i) => `${id} line ${i}.`).join("\n") });
-      host.session = { ...host.session, status: "running", state: "running" };
+      host.session = { ...host.session, state: "running" };
       host.items = [item(1, { event_type: "message", role: "assistant", key: "m0", content: "It begins.\n\n".repeat(60) }), tool(2, "short", 2), tool(3, "long", 300)];
     },
   });

@@ -19,7 +19,7 @@ after(() => pages?.close());
 
 for (const kind of kinds) {
   test(`a message of 10,000 deltas of ${kind} is shown to its end`, async () => {
-    const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+    const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
     await page.getByRole("heading", { name: "A conversation" }).waitFor();
     await stream(page, 10_000, 20_000, kind);
     await tell(page, "message_delta", { message_id: `m-${kind}`, delta: "\n\nThat is the end." });
@@ -64,14 +64,14 @@ for (const loaded of [false, true]) {
     await page.getByRole("button", { name: "Newest" }).click();
     await page.getByText("message 499").waitFor();
     await page.evaluate(() => window.host.notify("panel.showItem", { id: 7_777 }));
-    await page.getByText("The match could not be found in the conversation.").waitFor();
+    await page.getByText("The match could not be found in the session.").waitFor();
     assert.deepEqual(problemsOf(page), []);
     await page.close();
   });
 }
 
 test("inputs of tools and questions are shown however deep they are nested and however many members they have", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
   await page.evaluate(() => {
     const deep = `${'{"a":['.repeat(5_000)}${"]}".repeat(5_000)}`;

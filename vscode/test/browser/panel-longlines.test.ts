@@ -35,7 +35,7 @@ for (const [of, given, length] of [
   ["a question", "question", 1_000_000],
 ] as const) {
   test(`one long line: ${of}`, patience, async () => {
-    const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+    const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
     page.setDefaultTimeout(200_000);
     await page.getByRole("heading", { name: "A conversation" }).waitFor();
     for (const [name, unit] of Object.entries(shapes)) {

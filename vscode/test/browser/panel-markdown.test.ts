@@ -17,7 +17,7 @@ before(async () => {
 after(() => pages?.close());
 
 async function working(): Promise<Page> {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
   return page;
 }

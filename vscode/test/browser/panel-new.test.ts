@@ -36,7 +36,7 @@ function newSession(host: FakeHost): void {
   };
   host.answers["panel.context"] = () => ({ label: "lexer.ts:42-46", reference: "@src/lexer.ts#L42-46" });
   host.answers["panel.readContext"] = () => ({ content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] });
-  host.session = { ...host.session, title: "Greet the reader", conversation_title: "Greet the reader" };
+  host.session = { ...host.session, title: "Greet the reader", session_title: "Greet the reader" };
 }
 
 const box = (page: Page): ReturnType<Page["getByRole"]> => page.getByRole("textbox", { name: "Prompt" });
@@ -65,7 +65,7 @@ test("a panel that is not loaded yet has no buttons of a conversation, and sends
   assert.equal(await page.getByRole("banner").getByRole("button").count(), 0);
   await page.evaluate(() => window.host.release("panel.start"));
   await page.locator(".prompt", { hasText: "Greet the reader" }).waitFor();
-  assert.deepEqual([await callsOf(page, "panel.launch"), await box(page).inputValue(), await page.locator(".failure").allTextContents()], [[{ query: "Greet the reader" }], "", [""]]);
+  assert.deepEqual([await callsOf(page, "panel.launch"), await box(page).inputValue(), await page.locator(".failure").allTextContents()], [[{ prompt: "Greet the reader" }], "", [""]]);
   assert.deepEqual(problemsOf(page), []);
 });
 
@@ -74,7 +74,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
   assert.deepEqual(await selects(page), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model"]);
   await page.getByText("Your first prompt starts a session in parser.").waitFor();
-  assert.equal(await page.getByRole("button", { name: "Fork the conversation" }).count(), 0, "there is no conversation yet");
+  assert.equal(await page.getByRole("button", { name: "Fork the session" }).count(), 0, "there is no conversation yet");
   await page.getByRole("combobox", { name: "Model" }).selectOption("Small 4.1");
   await page.getByRole("combobox", { name: "Mode", exact: true }).selectOption("Plan");
   await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.choose").length === 2);
@@ -85,10 +85,10 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await box(page).fill("Greet\nthe reader");
   await page.keyboard.press("Enter");
   await page.locator(".prompt", { hasText: "the reader" }).waitFor();
-  assert.deepEqual(await callsOf(page, "panel.launch"), [{ query: "Greet\nthe reader", content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] }]);
+  assert.deepEqual(await callsOf(page, "panel.launch"), [{ prompt: "Greet\nthe reader", content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] }]);
   await page.getByRole("heading", { name: "Greet the reader" }).waitFor();
-  await page.getByText("task-0007 works in this directory, too, and may change the same files.").waitFor();
-  await page.getByRole("button", { name: "Fork the conversation" }).waitFor();
+  await page.getByText("7.1 works in this directory, too, and may change the same files.").waitFor();
+  await page.getByRole("button", { name: "Fork the session" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
   // From here on the panel shows that conversation.
   await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "Hello, reader" });
@@ -97,7 +97,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await box(page).fill("Again");
   await page.keyboard.press("Enter");
   await page.locator(".prompt", { hasText: "Again" }).waitFor();
-  assert.deepEqual([(await callsOf(page, "continueSession")).length, (await callsOf(page, "panel.launch")).length], [1, 1]);
+  assert.deepEqual([(await callsOf(page, "session.prompt")).length, (await callsOf(page, "panel.launch")).length], [1, 1]);
   assert.deepEqual(problemsOf(page), []);
 });
 

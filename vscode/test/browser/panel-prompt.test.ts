@@ -45,7 +45,7 @@ test("slash commands are completed by the keyboard alone", async () => {
   assert.equal(await list.count(), 0);
   await page.keyboard.type("main");
   await page.keyboard.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "/review main" }]);
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "/review main" }]);
 });
 
 test("Escape closes the completions first, then it interrupts the turn; the text stays", async () => {
@@ -53,9 +53,9 @@ test("Escape closes the completions first, then it interrupts the turn; the text
   await page.keyboard.type("/re");
   await page.getByRole("option", { name: /review/ }).waitFor();
   await page.keyboard.press("Escape");
-  assert.deepEqual([await page.getByRole("listbox", { name: "Completions" }).count(), await callsOf(page, "interruptSession")], [0, []]);
+  assert.deepEqual([await page.getByRole("listbox", { name: "Completions" }).count(), await callsOf(page, "turn.interrupt")], [0, []]);
   await page.keyboard.press("Escape");
-  assert.deepEqual(await called(page, "interruptSession"), [{ session_id: "run" }]);
+  assert.deepEqual(await called(page, "turn.interrupt"), [{ turn: "run" }]);
   assert.equal(await box.inputValue(), "/re");
 });
 
@@ -64,15 +64,15 @@ test("Escape interrupts from anywhere in the panel, but not from a select box, a
   await page.getByRole("combobox", { name: "Mode", exact: true }).focus();
   await page.keyboard.press("Escape");
   await page.locator(".transcript").focus();
-  assert.deepEqual(await callsOf(page, "interruptSession"), []);
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), []);
   await page.keyboard.press("Escape");
-  assert.deepEqual(await called(page, "interruptSession"), [{ session_id: "run" }]);
+  assert.deepEqual(await called(page, "turn.interrupt"), [{ turn: "run" }]);
   await tell(page, "session_status_changed", { state: "interrupted" });
   await page.getByRole("banner").getByText("interrupted").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("textbox", { name: "Prompt" }).focus();
   await page.keyboard.type("x");
-  assert.equal((await callsOf(page, "interruptSession")).length, 1);
+  assert.equal((await callsOf(page, "turn.interrupt")).length, 1);
 });
 
 test("Escape closes the completions, and Enter sends then", async () => {
@@ -81,7 +81,7 @@ test("Escape closes the completions, and Enter sends then", async () => {
   await page.getByRole("option", { name: /review/ }).waitFor();
   await page.keyboard.press("Escape");
   await page.keyboard.press("Enter");
-  assert.deepEqual((await called(page, "continueSession"))[0]!["query"], "/re");
+  assert.deepEqual((await called(page, "session.prompt"))[0]!["prompt"], "/re");
   await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
   assert.equal(await box.inputValue(), "");
 });
@@ -100,7 +100,7 @@ test("files behind @ go with the prompt as links, unless their name is taken out
   await page.keyboard.type("now");
   await box.fill("Look at @src/lexer.ts now");
   await page.keyboard.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Look at @src/lexer.ts now", content: [{ type: "resource_link", uri: "file:///project/src/lexer.ts", name: "src/lexer.ts" }] }]);
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "Look at @src/lexer.ts now", content: [{ type: "resource_link", uri: "file:///project/src/lexer.ts", name: "src/lexer.ts" }] }]);
 });
 
 const red = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
@@ -127,7 +127,7 @@ test("images are pasted and dropped, shown small, taken away again, and sent", a
   await page.getByRole("button", { name: "Remove one.png" }).click();
   await page.keyboard.type("Like this");
   await page.keyboard.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Like this", content: [{ type: "image", mimeType: "image/png", data: red, name: "two.png" }] }]);
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "Like this", content: [{ type: "image", mimeType: "image/png", data: red, name: "two.png" }] }]);
   await page.getByRole("img", { name: "two.png" }).waitFor({ state: "detached" });
 });
 
@@ -156,7 +156,7 @@ test("a draft is kept, and is there again after a reload", async () => {
   const { page, box } = await opened();
   await page.keyboard.type("half a thou");
   const kept = await called(page, "panel.keepDraft");
-  assert.deepEqual(kept.at(-1), { text: "half a thou", content: [], thread: "thread" });
+  assert.deepEqual(kept.at(-1), { text: "half a thou", content: [], session: "thread" });
   await page.reload();
   await page.getByRole("combobox", { name: "Mode", exact: true }).waitFor();
   assert.equal(await box.inputValue(), "half a thou");
@@ -173,7 +173,7 @@ test("a draft of another window comes with the start", async () => {
 test("a prompt that could not be sent stays, and says why", async () => {
   const { page, box } = await opened((host) => {
     host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
-    host.answers["continueSession"] = () => {
+    host.answers["session.prompt"] = () => {
       throw new Error("the disk is full");
     };
   });
@@ -190,7 +190,7 @@ test("Shift+Enter makes a line, and an input method keeps its Enter", async () =
   await page.keyboard.type("two");
   await box.evaluate((element) => element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true })));
   assert.equal(await box.inputValue(), "one\ntwo");
-  assert.deepEqual(await callsOf(page, "continueSession"), []);
+  assert.deepEqual(await callsOf(page, "session.prompt"), []);
   const height = (await box.boundingBox())!.height;
   await box.fill(Array.from({ length: 100 }, (_, i) => String(i)).join("\n"));
   const grown = (await box.boundingBox())!.height;
@@ -222,7 +222,7 @@ test("while the agent works prompts are queued, are taken back, and stand where 
   await queue.getByText("second").waitFor();
   assert.equal(await page.locator(".log .prompt", { hasText: "first" }).count(), 0);
   await queue.getByRole("button", { name: "Take back: second" }).click();
-  assert.deepEqual(await called(page, "interruptSession"), [{ session_id: "run-2", reason: "taken back" }]);
+  assert.deepEqual(await called(page, "turn.interrupt"), [{ turn: "run-2", reason: "taken back" }]);
   await tell(page, "session_status_changed", { session_id: "run-2", state: "cancelled" });
   await queue.getByText("second").waitFor({ state: "detached" });
   assert.equal(await box.inputValue(), "second");
@@ -249,11 +249,11 @@ test("while the agent works a prompt is sent now by a button or by a key, and st
   await page.keyboard.press("Control+Enter");
   await page.locator(".log .prompt", { hasText: "And be brief" }).waitFor();
   assert.equal(await page.locator(".log .prompt", { hasText: "Use the other file" }).count(), 1);
-  assert.deepEqual(await callsOf(page, "continueSession"), ["Use the other file", "And be brief"].map((query) => ({ session_id: "thread", query, deliver: "steer" })));
+  assert.deepEqual(await callsOf(page, "session.prompt"), ["Use the other file", "And be brief"].map((prompt) => ({ session: "thread", prompt, deliver: "steer" })));
   await page.keyboard.type("later");
   await page.keyboard.press("Enter");
   await page.getByRole("status").filter({ hasText: /^Queued: it runs when this turn has ended\.$/ }).waitFor();
-  assert.deepEqual((await callsOf(page, "continueSession")).at(-1), { session_id: "thread", query: "later" });
+  assert.deepEqual((await callsOf(page, "session.prompt")).at(-1), { session: "thread", prompt: "later" });
   await give(page, "paste", [{ name: "one.png", type: "image/png", base64: red }]);
   await page.getByRole("img", { name: "one.png" }).waitFor(); // the page reads it first
   await page.keyboard.type("Like this");
@@ -286,7 +286,7 @@ test("a chip shows the active editor, which goes with the prompt unless it is re
   await remove.waitFor();
   await page.keyboard.type("What is this?");
   await page.keyboard.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "What is this?", content: [lines] }]);
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "What is this?", content: [lines] }]);
   await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
 
   // Remove it by the keyboard; a reload does not bring it back.
@@ -299,7 +299,7 @@ test("a chip shows the active editor, which goes with the prompt unless it is re
   await page.getByRole("combobox", { name: "Mode", exact: true }).waitFor();
   assert.deepEqual([await box.inputValue(), await remove.count()], ["Without it", 0]);
   await box.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Without it" }]);
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "Without it" }]);
   await remove.waitFor(); // for the next prompt
 
   await box.fill("/review");
@@ -310,21 +310,21 @@ test("a chip shows the active editor, which goes with the prompt unless it is re
   await page.evaluate(() => window.host.notify("panel.contextChanged", { context: null }));
   await box.fill("Nothing is open");
   await box.press("Enter");
-  assert.deepEqual((await called(page, "continueSession", 2))[1], { session_id: "thread", query: "Nothing is open" });
+  assert.deepEqual((await called(page, "session.prompt", 2))[1], { session: "thread", prompt: "Nothing is open" });
 });
 
 test("lines that the user has added go once; a working agent gets their place in the text", async () => {
   const { page, box } = await opened((host) => {
-    host.session = { ...host.session, status: "running", state: "running", modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.session = { ...host.session, state: "running", modes: [{ id: "default", name: "Default", by: "agent" }] };
     host.answers["panel.context"] = () => ({ label: "panel.ts:46-90", reference: "@src/panel.ts#L46-90" });
     host.answers["panel.readContext"] = () => ({ content: [{ type: "resource", resource: { uri: "file:///project/src/panel.ts#L46-90", mimeType: "text/plain", text: "the lines" } }] });
   });
   await page.evaluate((content) => window.host.notify("panel.insert", { text: "Look at @src/panel.ts#L46-90 ", content: [content] }), lines);
   await page.getByRole("button", { name: "Remove panel.ts#L46-90" }).waitFor();
   await box.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Look at @src/panel.ts#L46-90 ", content: [lines] }]);
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "Look at @src/panel.ts#L46-90 ", content: [lines] }]);
   await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
   await page.keyboard.type("And here");
   await page.keyboard.press("Control+Enter");
-  assert.deepEqual((await called(page, "continueSession", 2))[1], { session_id: "thread", query: "And here\n\n@src/panel.ts#L46-90", deliver: "steer" });
+  assert.deepEqual((await called(page, "session.prompt", 2))[1], { session: "thread", prompt: "And here\n\n@src/panel.ts#L46-90", deliver: "steer" });
 });

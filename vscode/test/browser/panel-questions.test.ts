@@ -20,7 +20,7 @@ after(() => pages?.close());
 const ask = { approval_id: "q2", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } };
 
 async function working(): Promise<Page> {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }), height: 500 });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }), height: 500 });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
   return page;
 }
@@ -36,7 +36,7 @@ test("a question stands at its tool call, and holds all that is to be known befo
   for (const words of ["Programs may read the input differently", "Its agent has ended: an answer continues it."]) await question.getByText(words).waitFor();
   await question.getByRole("button", { name: "Deny", exact: true }).click();
   await question.waitFor({ state: "detached" });
-  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q2", decision: "deny", comment: "Denied in VS Code" }]);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q2", decision: "deny", comment: "Denied in VS Code" }]);
   await page.getByText("You denied").waitFor();
 });
 
@@ -64,7 +64,7 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   await toTop(page);
   await bar.getByRole("button", { name: "Always Allow in This Session" }).click();
   await bar.waitFor({ state: "hidden" });
-  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q1", decision: "approve", scope: "session" }]);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q1", decision: "approve", scope: "session" }]);
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");
   const options = [1, 2, 3, 4, 5, 6].map((n) => ({ option_id: `o${n}`, name: `Answer ${n}`, kind: "allow_once" }));
   await tell(page, "new_approval", { approval_id: "q9", type: "human_contact", title: "Which one?", options, options_only: true, declinable: true });
@@ -98,17 +98,17 @@ test("what needs words, a form or an address is asked by the extension", async (
   const question = page.getByRole("group", { name: "Question: Which colour do you like?" });
   await question.getByRole("button", { name: "Answer…" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.answer"));
-  assert.deepEqual(await callsOf(page, "panel.answer"), [{ approval_id: "q3", choice: "respond" }]);
+  assert.deepEqual(await callsOf(page, "panel.answer"), [{ approval: "q3", choice: "respond" }]);
   // The user changes the decision.
   await question.getByRole("button", { name: "Green" }).click();
   await question.waitFor({ state: "detached" });
-  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q3", decision: "respond", option: "green" }]);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q3", decision: "respond", option: "green" }]);
 });
 
 test("a question that somebody else answers says so; a late answer says what was decided", async () => {
   const page = await working();
   await page.evaluate(() => {
-    window.host.answers["sendDecision"] = () => ({ success: false, error: "it was denied by user" });
+    window.host.answers["approval.decide"] = () => ({ success: false, error: "it was denied by user" });
   });
   await tell(page, "new_approval", ask);
   const question = page.getByRole("group", { name: "Question: rm -r build" });
@@ -120,33 +120,33 @@ test("a question that somebody else answers says so; a late answer says what was
   await tell(page, "new_approval", { ...ask, approval_id: "q4" });
   await question.waitFor();
   await tell(page, "session_status_changed", { state: "interrupted" });
-  await page.getByText("The question was closed: its run has ended.").waitFor();
+  await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
 
 test("a list of questions from before the end of a run does not open its questions again", async () => {
   const page = await working();
   await tell(page, "new_approval", ask);
   await page.getByRole("group", { name: "Question: rm -r build" }).waitFor();
-  const before = (await callsOf(page, "fetchApprovals")).length;
+  const before = (await callsOf(page, "approval.list")).length;
   await page.evaluate((given) => {
     // The event arrives between the request and its response. The list is older than the end.
-    window.host.answers["fetchApprovals"] = () => {
-      delete window.host.answers["fetchApprovals"];
-      window.host.silent.add("fetchApprovals");
+    window.host.answers["approval.list"] = () => {
+      delete window.host.answers["approval.list"];
+      window.host.silent.add("approval.list");
       window.host.event("session_status_changed", { state: "interrupted" });
       window.host.approvals = [];
-      return { approvals: [{ ...given, id: "q2", session_id: "run" }] };
+      return { approvals: [{ ...given, approval: "q2", turn_uuid: "run" }] };
     };
   }, ask);
   await tell(page, "session_settings_changed", {}); // the panel asks again
-  await page.waitForFunction((count) => window.host.calls.filter(({ method }) => method === "fetchApprovals").length > count, before);
-  await page.getByText("The question was closed: its run has ended.").waitFor();
+  await page.waitForFunction((count) => window.host.calls.filter(({ method }) => method === "approval.list").length > count, before);
+  await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
 
 test("an answer that does not get there can be given again", async () => {
   const page = await working();
   await page.evaluate(() => {
-    window.host.answers["sendDecision"] = () => {
+    window.host.answers["approval.decide"] = () => {
       throw new Error("duet-rpc does not answer");
     };
   });
@@ -162,14 +162,14 @@ test("an answer that does not get there can be given again", async () => {
 
 test("a question of which an event leaves something out cannot be answered until all of it is there", async () => {
   const page = await working();
-  await page.evaluate(() => window.host.silent.add("fetchApprovals"));
+  await page.evaluate(() => window.host.silent.add("approval.list"));
   await tell(page, "new_approval", { ...ask, tool_input: null, truncated: true });
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   await question.getByText("Loading all of it…").waitFor();
   assert.equal(await page.getByRole("button", { name: "Allow" }).count(), 0);
   await page.evaluate((given) => {
-    window.host.silent.delete("fetchApprovals");
-    window.host.approvals = [{ ...given, id: "q2", session_id: "run", tool_input: { command: "rm -r build\n# all of it" } }];
+    window.host.silent.delete("approval.list");
+    window.host.approvals = [{ ...given, approval: "q2", turn_uuid: "run", tool_input: { command: "rm -r build\n# all of it" } }];
   }, ask);
   await tell(page, "session_settings_changed", {}); // the panel asks again
   await question.getByText("# all of it").waitFor();

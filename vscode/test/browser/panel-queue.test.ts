@@ -68,14 +68,14 @@ test("a queued prompt is edited by the keyboard, and begins with its new text", 
   await page.keyboard.type("and more");
   await page.keyboard.press("Escape");
   await focused(page, "Edit: first");
-  assert.deepEqual([await callsOf(page, "session.editQueued"), await callsOf(page, "interruptSession")], [[], []]);
+  assert.deepEqual([await callsOf(page, "turn.edit"), await callsOf(page, "turn.interrupt")], [[], []]);
   await page.keyboard.press("Enter");
   assert.equal(await editor.inputValue(), "first");
   await page.keyboard.press("Shift+Enter");
   await page.keyboard.type("line");
   await page.keyboard.press("Enter");
   await focused(page, "Edit: first\nline");
-  assert.deepEqual(await callsOf(page, "session.editQueued"), [{ session_id: "run-1", query: "first\nline" }]);
+  assert.deepEqual(await callsOf(page, "turn.edit"), [{ turn: "run-1", prompt: "first\nline" }]);
   await press("Edit: second").click();
   await editor.fill("other");
   await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -107,8 +107,8 @@ test("queued prompts are moved past each other, and the focus stays", async () =
   await shows(page, "first", "not editable", "third", "second");
   await press("Move down: third").click();
   await shows(page, "first", "not editable", "second", "third");
-  assert.deepEqual(await callsOf(page, "session.moveQueued"), [
-    { session_id: "run-4", before: "run-3" }, { session_id: "run-4", before: "run-1" }, { session_id: "run-4", before: "run-3" }, { session_id: "run-4" },
+  assert.deepEqual(await callsOf(page, "turn.move"), [
+    { turn: "run-4", before: "run-3" }, { turn: "run-4", before: "run-1" }, { turn: "run-4", before: "run-3" }, { turn: "run-4" },
   ]);
 });
 
@@ -134,7 +134,7 @@ test("a prompt that begins while it is edited leaves the edited text in the prom
 test("an edit that could not be saved stays, and says why", async () => {
   const { page, press, editor } = await opened("first");
   await page.evaluate(() => {
-    window.host.answers["session.editQueued"] = () => {
+    window.host.answers["turn.edit"] = () => {
       throw new Error("the disk is full");
     };
   });
@@ -150,9 +150,9 @@ test("what another client changes is shown at once, beside the text that is edit
   await press("Edit: second").click();
   await editor.fill("mine");
   await page.evaluate(() => {
-    window.host.changeQueue({ session_id: "run-1", query: "theirs" });
-    window.host.changeQueue({ session_id: "run-3", before: "run-1" });
-    window.host.changeQueue({ session_id: "run-2", before: "run-3" });
+    window.host.changeQueue({ turn: "run-1", prompt: "theirs" });
+    window.host.changeQueue({ turn: "run-3", before: "run-1" });
+    window.host.changeQueue({ turn: "run-2", before: "run-3" });
   });
   await queue.getByText("theirs").waitFor();
   await shows(page, "third", "theirs");

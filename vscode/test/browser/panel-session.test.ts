@@ -42,7 +42,7 @@ test("what the agent changes by itself is shown", async () => {
   const mode = page.getByRole("combobox", { name: "Mode", exact: true });
   await mode.waitFor();
   await page.evaluate(() => {
-    window.host.session = { ...window.host.session, permission_mode: "plan" };
+    window.host.session = { ...window.host.session, mode: "plan" };
     window.host.event("session_settings_changed", { event_type: "mode", agent_mode: "plan" });
   });
   await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label=Mode]")!.value === "plan");
@@ -53,13 +53,14 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   const head = page.getByRole("banner");
   await head.getByText("waits for your answer").waitFor();
   await head.getByText("44k tokens · $0.42").waitFor();
+  assert.equal(await head.getByText("12", { exact: true }).getAttribute("title"), "Session 12");
   await head.getByText(/^1m \d\ds$/).waitFor();
   assert.equal(await head.getByRole("progressbar", { name: "Context used" }).getAttribute("value"), "31");
   await head.getByRole("button", { name: "Interrupt" }).click();
-  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
-  assert.deepEqual(await callsOf(page, "interruptSession"), [{ session_id: "run" }]);
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "turn.interrupt"));
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
   await head.getByRole("button", { name: "Show changes" }).click();
-  await head.getByRole("button", { name: "Fork the conversation" }).click();
+  await head.getByRole("button", { name: "Fork the session" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
 });
@@ -122,12 +123,12 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   await head.getByText("working").waitFor();
   await page.getByRole("button", { name: "Add to the queue" }).waitFor();
   await head.getByRole("button", { name: "Interrupt" }).click();
-  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
-  assert.deepEqual(await callsOf(page, "interruptSession"), [own]);
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "turn.interrupt"));
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "own" }]);
 });
 
 test("an interrupted run says why, and a button continues its request", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running", query: "Mend it\n\nand test it" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running", prompt: "Mend it\n\nand test it" }) });
   const row = page.getByRole("group", { name: "Interrupted" });
   await page.getByRole("banner").getByText("working").waitFor();
   assert.equal(await row.count(), 0);
@@ -136,17 +137,17 @@ test("an interrupted run says why, and a button continues its request", async ()
   await tell(page, "session_status_changed", { state: "interrupted" });
   await row.getByText("Interrupted: on request", { exact: true }).waitFor();
   await page.evaluate(() => {
-    window.host.answers["continueSession"] = () => {
+    window.host.answers["session.prompt"] = () => {
       throw new Error("the disk is full");
     };
   });
   await row.getByRole("button", { name: "Continue" }).click();
   await page.getByText("It was not continued: the disk is full").waitFor();
-  await page.evaluate(() => delete window.host.answers["continueSession"]);
+  await page.evaluate(() => delete window.host.answers["session.prompt"]);
   await row.getByRole("button", { name: "Continue" }).click();
   await row.waitFor({ state: "hidden" });
-  const query = "Continue where you left off. You were interrupted: on request.\n\nThe request was:\n\nMend it\n\nand test it";
-  assert.deepEqual((await callsOf(page, "continueSession"))[1], { session_id: "thread", query });
+  const prompt = "Continue where you left off. You were interrupted: on request.\n\nThe request was:\n\nMend it\n\nand test it";
+  assert.deepEqual((await callsOf(page, "session.prompt"))[1], { session: "thread", prompt });
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).inputValue(), "a draft");
   assert.deepEqual(problemsOf(page), []);
 });
@@ -154,7 +155,7 @@ test("an interrupted run says why, and a button continues its request", async ()
 test("a run that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
   const message = "duet-rpc was ended while this ran; continue it to go on where it was";
   const interrupted = (host: FakeHost, given: string): void => {
-    host.session = { ...host.session, status: "interrupted", state: "interrupted", error_message: given, error_code: "SHUTDOWN", query: "Continue where you left off. You were interrupted.\n\nThe request was:\n\nMend it" };
+    host.session = { ...host.session, state: "interrupted", error: given, error_code: "SHUTDOWN", prompt: "Continue where you left off. You were interrupted.\n\nThe request was:\n\nMend it" };
   };
   const page = await pages.open({ prepare: interrupted, given: message });
   const row = page.getByRole("group", { name: "Interrupted" });
@@ -163,8 +164,8 @@ test("a run that ended with its daemon can be continued after a reload, unless a
   await row.waitFor({ state: "hidden" });
   await tell(page, "approval_resolved", { approval_id: "q1", decision: "denied", decided_by: "user" });
   await row.getByRole("button", { name: "Continue" }).click();
-  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "continueSession"));
-  assert.deepEqual(await callsOf(page, "continueSession"), [{ session_id: "thread", query: `Continue where you left off. You were interrupted: ${message}.\n\nThe request was:\n\nMend it` }]);
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.prompt"));
+  assert.deepEqual(await callsOf(page, "session.prompt"), [{ session: "thread", prompt: `Continue where you left off. You were interrupted: ${message}.\n\nThe request was:\n\nMend it` }]);
 });
 
 test("in high contrast the icons of tool calls can be seen, also while they pulse", async () => {
@@ -200,15 +201,15 @@ test("work in the background stands in the head, and is ended by the Interrupt b
   assert.equal(await state.getAttribute("title"), "sleep 5\nnpm run watch");
   assert.equal(await interrupt.getAttribute("title"), "Stop the agent's background work:\nsleep 5\nnpm run watch");
   await interrupt.click();
-  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
-  assert.deepEqual(await callsOf(page, "interruptSession"), [{ session_id: "run" }]);
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "turn.interrupt"));
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
   await tell(page, "agent_session", { background: [] });
   await interrupt.waitFor({ state: "hidden" });
   await head.getByText("done", { exact: true }).waitFor();
 });
 
 test("an agent that is silent is told of, until it goes on", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   const head = page.getByRole("banner");
   await head.getByText("working").waitFor();
   await tell(page, "agent_silent", { since: new Date(Date.now() - 12_000).toISOString() });
@@ -218,7 +219,7 @@ test("an agent that is silent is told of, until it goes on", async () => {
 });
 
 test("a failure says why and what to do", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
   await tell(page, "session_status_changed", { state: "failed", error: "the agent wants a sign-in", error_code: "AGENT_AUTH_REQUIRED", auth_methods: [{ id: "key", name: "An API key" }] });
   const error = page.getByRole("group", { name: "Error" });
@@ -227,7 +228,7 @@ test("a failure says why and what to do", async () => {
 });
 
 test("when duet-rpc goes and comes again the page says so, and goes on", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
   await tell(page, "message_delta", { message_id: "m1", delta: "before " });
   await page.evaluate(() => window.host.notify("panel.connection", { is: "failed", reason: "it crashed 5 times" }));
@@ -265,26 +266,26 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   const box = page.getByRole("textbox", { name: "Prompt" });
   await page.getByRole("banner").getByText("done").waitFor();
   await page.evaluate(() => {
-    window.host.answers["continueSession"] = () => {
+    window.host.answers["session.prompt"] = () => {
       window.host.notify("panel.connection", { is: "starting" });
       window.host.notify("panel.connection", { is: "ready" });
-      throw Object.assign(new Error("duet-rpc has ended before it answered continueSession"), { code: -32042 });
+      throw Object.assign(new Error("duet-rpc has ended before it answered session.prompt"), { code: -32042 });
     };
   });
   await box.fill("are you there?");
   await page.keyboard.press("Enter");
-  const why = page.getByText("It was not sent: duet-rpc has ended before it answered continueSession");
+  const why = page.getByText("It was not sent: duet-rpc has ended before it answered session.prompt");
   await why.waitFor();
   await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
-  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "getSessionState").length > 2);
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "session.get").length > 2);
   await why.waitFor();
   assert.equal(await box.inputValue(), "are you there?");
 
   // The same text again, which the hub has stored before it ended.
   await page.evaluate(() => {
-    const lost = window.host.answers["continueSession"]!;
-    window.host.answers["continueSession"] = (params) => {
-      window.host.items.push({ session_id: "accepted", event_type: "message", role: "user", key: "p2", content: params["query"], is_completed: true, created_at: "2026-01-02T03:04:06Z", sequence: 2, seq: 1002 });
+    const lost = window.host.answers["session.prompt"]!;
+    window.host.answers["session.prompt"] = (params) => {
+      window.host.items.push({ session_id: "accepted", event_type: "message", role: "user", key: "p2", content: params["prompt"], is_completed: true, created_at: "2026-01-02T03:04:06Z", sequence: 2, seq: 1002 });
       return lost(params);
     };
   });
@@ -300,7 +301,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   });
   await box.fill("and now?");
   await page.keyboard.press("Enter");
-  await page.getByText("It is not known whether it was sent: the disk is full. Look for it in the conversation before you send it again.").waitFor();
+  await page.getByText("It is not known whether it was sent: the disk is full. Look for it in the session before you send it again.").waitFor();
   assert.equal(await box.inputValue(), "and now?");
 });
 
@@ -378,7 +379,7 @@ test("the view follows what comes, stays where a person reads, and goes to the n
 });
 
 test("a screen reader is told of questions and ends, not of each word", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
   const said = page.locator(".unseen");
   await tell(page, "message_delta", { message_id: "m1", delta: "I think about it." });
@@ -418,7 +419,7 @@ test("the keyboard alone reaches and does everything", async () => {
     if (name === "" || (reached.length > 0 && name === reached[0])) break;
     reached.push(name);
   }
-  for (const name of ["Interrupt", "Show changes", "Fork the conversation", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always Allow in This Session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
+  for (const name of ["Interrupt", "Show changes", "Fork the session", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always Allow in This Session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
   const order = ["Interrupt", "Allow", "Prompt", "Mode"].map((name) => reached.indexOf(name));
   assert.deepEqual(order, [...order].sort((a, b) => a - b));
   await page.locator(".thinking summary").focus();
@@ -447,7 +448,7 @@ test("what an event leaves out is said to be cut, and comes when it is asked for
   const page = await pages.open({
     prepare: (host, whole: string) => {
       const item = { session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true };
-      host.session = { ...host.session, status: "running", state: "running" };
+      host.session = { ...host.session, state: "running" };
       const others = Array.from({ length: 25 }, (_, i) => ({ ...item, event_type: "message", role: "assistant", key: `m${i}`, content: `Message ${i}`, seq: 2_000 + i }));
       const later = [
         { ...item, event_type: "tool_call", tool_id: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", status: "failed", tool_input_json: '{"command":"make"}', seq: 1_002 },

@@ -29,7 +29,7 @@ export async function startPages(): Promise<PanelPages> {
       response.setHeader("content-type", "text/css").end(themeStyle(url.searchParams.get("theme") as Theme));
     } else {
       const theme = url.searchParams.get("theme") ?? "dark";
-      const page = pageHtml({ source: "'self'", script: url.searchParams.get("script") ?? "/panel.js", style: "/panel.css", nonce: "n1", title: "Panel", place: JSON.stringify({ window: "window", thread: "thread" }) });
+      const page = pageHtml({ source: "'self'", script: url.searchParams.get("script") ?? "/panel.js", style: "/panel.css", nonce: "n1", title: "Panel", place: JSON.stringify({ window: "window", session: "thread" }) });
       // VS Code adds the colours of its theme before the style sheet of the panel. The host must exist before the panel's script.
       response.setHeader("content-type", "text/html").end(
         page.replace("<link", `<link rel="stylesheet" href="/theme.css?theme=${theme}"><link`).replace("<body>", `<body class="vscode-${theme}">`).replace("<script", '<script nonce="n1" src="/panelhost.js"></script><script'),

@@ -11,8 +11,8 @@ export function scene(host: FakeHost): void {
   host.start.title = "Make the parser accept comments";
   host.start.history = ["Run the tests", "What does parse.ts do?"];
   host.session = {
-    ...host.session, status: "waiting_input", state: "waiting_input", title: "Make the parser accept comments", started_at: new Date(Date.now() - 83_000).toISOString(), permission_mode: "default",
-    input_tokens: 41_200, output_tokens: 3_150, effective_context_tokens: 62_000, context_limit: 200_000, cost_usd: 0.42,
+    ...host.session, state: "waiting_input", title: "Make the parser accept comments", started_at: new Date(Date.now() - 83_000).toISOString(), mode: "default",
+    input_tokens: 41_200, output_tokens: 3_150, context_tokens: 62_000, context_size: 200_000, cost_usd: 0.42,
     modes: [{ id: "default", name: "Default", description: "Asks before it edits", by: "agent" }, { id: "acceptEdits", name: "Accept edits", by: "agent" }, { id: "plan", name: "Plan", by: "agent" }],
     agent_session: {
       agent: { title: "Demo agent" },
@@ -34,5 +34,5 @@ export function scene(host: FakeHost): void {
   item({ event_type: "tool_result", tool_result_for_id: "task", status: "completed", tool_result_content: "One use." });
   item({ event_type: "diff", data: { path: "/home/alice/parser/src/lexer.ts", added: 3, removed: 1 } });
   item({ event_type: "tool_call", tool_id: "c4", tool_name: "Edit", title: "Edit lexer.ts", tool_kind: "edit", status: "pending", tool_input_json: `{"file_path":"/home/alice/parser/src/lexer.ts"}`, is_completed: false, data: { paths: ["/home/alice/parser/src/lexer.ts"], diffs: [{ path: "/home/alice/parser/src/lexer.ts", old_text: "function skipBlank(text, at) {\n  while (blank(text[at])) at++;\n  return at;\n}\n", new_text: "function skipBlank(text, at) {\n  while (blank(text[at])) at++;\n  if (text[at] === \"#\") return skipBlank(text, lineEnd(text, at));\n  return at;\n}\n" }] } });
-  host.approvals = [{ id: "q1", approval_id: "q1", session_id: "run", tool_use_id: "c4", type: "function_call", tool_name: "Edit", title: "Edit src/lexer.ts", tool_input: { file_path: "src/lexer.ts" }, tool_kind: "edit", diff: "--- a/src/lexer.ts\n+++ b/src/lexer.ts\n@@ -1,4 +1,5 @@\n function skipBlank(text, at) {\n   while (blank(text[at])) at++;\n+  if (text[at] === \"#\") return skipBlank(text, lineEnd(text, at));\n   return at;\n }\n", rule_preview: { session: { text: "Edit of src/**" }, project: { text: "Edit of src/**" } } }];
+  host.approvals = [{ approval: "q1", turn_uuid: "run", session_uuid: "thread", tool_use_id: "c4", type: "function_call", tool_name: "Edit", title: "Edit src/lexer.ts", tool_input: { file_path: "src/lexer.ts" }, tool_kind: "edit", diff: "--- a/src/lexer.ts\n+++ b/src/lexer.ts\n@@ -1,4 +1,5 @@\n function skipBlank(text, at) {\n   while (blank(text[at])) at++;\n+  if (text[at] === \"#\") return skipBlank(text, lineEnd(text, at));\n   return at;\n }\n", rule_preview: { session: { text: "Edit of src/**" }, project: { text: "Edit of src/**" } } }];
 }

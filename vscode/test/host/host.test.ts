@@ -55,8 +55,8 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await page.locator(".tab").filter({ hasText: "Greet the reader" }).waitFor({ state: "detached" });
   await setFocused(false);
   await launch("Second thoughts");
-  const { sessions } = await call("getSessionLeaves", {});
-  await call("continueSession", { session_id: sessions.find(({ query }) => query === "Greet the reader")!.id, query: "Greet again" });
+  const { sessions } = await call("session.list", {});
+  await call("session.prompt", { session: sessions.find(({ prompt }) => prompt === "Greet the reader")!.session_uuid, prompt: "Greet again" });
   await page.locator('.activitybar a[aria-label*="2 questions wait for you"]').waitFor();
   await setFocused(true);
   await notification(/Write demo.txt.*Greet the reader/).waitFor();
@@ -105,15 +105,15 @@ test("a session goes on when its window is closed, and the next window has it", 
   assert.deepEqual(others, []);
   await page.close({ runBeforeUnload: true });
   await gone(pid!);
-  const { sessions } = await call("getSessionLeaves", {});
-  assert.deepEqual([await daemon(), sessions.map(({ status }) => status)], [before, ["waiting_input"]]);
+  const { sessions } = await call("session.list", {});
+  assert.deepEqual([await daemon(), sessions.map(({ state }) => state)], [before, ["waiting_input"]]);
 
   const next = await another();
   await next.openViews();
   await next.row("Write demo.txt").waitFor();
   await next.press(next.row(/^Allow$/), next.row("Done"));
   assert.ok(existsSync(join(project.folder, "demo.txt")));
-  assert.deepEqual((await call("getSessionLeaves", {})).sessions.map(({ id }) => id), [sessions[0]!.id]);
+  assert.deepEqual((await call("session.list", {})).sessions.map(({ session }) => session), [sessions[0]!.session]);
 });
 
 test("a session is interrupted at its row; a question and its agent outlive a reload of the window", async (t) => {
@@ -135,7 +135,7 @@ test("a session is interrupted at its row; a question and its agent outlive a re
   await gone(pid!);
   await row("Write demo.txt").waitFor();
   assert.equal(await daemon(), before);
-  assert.deepEqual((await call("fetchApprovals", {})).approvals.map(({ stale }) => stale ?? false), [false]);
+  assert.deepEqual((await call("approval.list", {})).approvals.map(({ stale }) => stale ?? false), [false]);
   await press(row(/^Allow$/), row("Done"));
 });
 
@@ -208,7 +208,7 @@ test("a session starts in the folder of the active editor", async (t) => {
   await page.locator(".editor-instance .view-line").filter({ hasText: "A handler." }).click();
   await newSession("Greet the reader");
   await eventually(async () => {
-    const { sessions } = await call("getSessionLeaves", {});
+    const { sessions } = await call("session.list", {});
     assert.deepEqual(sessions.map(({ working_dir }) => working_dir), [realpathSync(join(project.folder, "server"))]);
   });
 });

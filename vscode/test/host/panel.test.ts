@@ -54,9 +54,9 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await picture("panel-reloaded");
 
   // A conversation that another client has deleted says so.
-  const { sessions } = await call("getSessionLeaves", {});
-  await call("session.delete", { session_id: sessions[0]!.id });
-  await panel.getByText("This conversation was deleted.").waitFor();
+  const { sessions } = await call("session.list", {});
+  await call("session.delete", { session_id: sessions[0]!.turn_uuid });
+  await panel.getByText("This session was deleted.").waitFor();
 });
 
 test("a session and a fork of it begin in an empty panel, whose prompt and folder outlive a reload", async (t) => {
@@ -91,7 +91,7 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   await page.locator(".tab").filter({ hasText: "Greet the reader" }).waitFor();
   assert.equal(await page.locator(".tab").count(), 1, "the panel is that of the conversation");
 
-  await panel.getByRole("button", { name: "Fork the conversation" }).click();
+  await panel.getByRole("button", { name: "Fork the session" }).click();
   await panel.getByText('Your first prompt starts a fork of "Greet the reader and nobody else"').waitFor();
   await panel.locator("textarea:focus").waitFor();
   await panel.getByRole("combobox", { name: "Mode" }).selectOption("acceptEdits");
@@ -148,9 +148,9 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   await page.locator(".monaco-button", { hasText: "New Session" }).waitFor(); // duet-rpc is there
   await launch("Change two lines");
   await row("Write demo.txt").waitFor();
-  const { approvals } = await call("fetchApprovals", {});
+  const { approvals } = await call("approval.list", {});
   const content = `${lines.join("\n")}\n`.replace("line 3\n", "third\n").replace("line 14\n", "fourteenth\n");
-  await call("sendDecision", { approval_id: approvals[0]!.id, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
+  await call("approval.decide", { approval: approvals[0]!.approval, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
   await row("Done").waitFor();
   await choose("Duet: Show Changes", "Change two lines");
   await eventually(async () => assert.equal(await lens("Revert").count(), 2));
@@ -190,8 +190,8 @@ test("the extension host is killed: its duet-rpc ends, and the session goes on",
   assert.match(readFileSync(`/proc/${parent}/cmdline`, "utf8"), /extensionHost/);
   process.kill(parent, "SIGKILL");
   await gone(pid!);
-  const { sessions } = await call("getSessionLeaves", {});
-  assert.deepEqual([await daemon(), sessions.map(({ status }) => status)], [before, ["waiting_input"]]);
+  const { sessions } = await call("session.list", {});
+  assert.deepEqual([await daemon(), sessions.map(({ state }) => state)], [before, ["waiting_input"]]);
 });
 
 test("with duet.openIn, conversations open in the side bar, one at a time, and the last one is there after a reload", async (t) => {
@@ -222,30 +222,30 @@ test("with duet.openIn, conversations open in the side bar, one at a time, and t
   await page.locator(".quick-input-title", { hasText: "Rename Greet the reader" }).waitFor();
   await page.keyboard.press("Escape");
 
-  await panel.getByRole("button", { name: "Fork the conversation" }).click();
+  await panel.getByRole("button", { name: "Fork the session" }).click();
   await panel.getByText('Your first prompt starts a fork of "Greet the reader"').waitFor();
   await row(/^Second thoughts/).click();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
-  await choose("View: Move View", "Conversation");
+  await choose("View: Move View", "Session");
   await pick("New Secondary Side Bar Entry");
   await page.locator(".part.auxiliarybar").waitFor();
   await panel.getByText("Second thoughts").first().waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
   await picture("side-bar-secondary");
-  const { sessions } = await call("getSessionLeaves", {});
-  const second = sessions.find(({ query }) => query === "Second thoughts")!;
-  await reload(second.thread_id, "duet.panel");
+  const { sessions } = await call("session.list", {});
+  const second = sessions.find(({ prompt }) => prompt === "Second thoughts")!;
+  await reload(second.session_uuid, "duet.panel");
   await panel.getByText("Second thoughts").first().waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
 
-  await command("Duet: Open Conversation to the Side");
+  await command("Duet: Open Session to the Side");
   await tabs.filter({ hasText: "Second thoughts" }).waitFor();
   const texts = (): Promise<string[]> => Promise.all(page.frames().map((frame) => frame.locator("body").innerText({ timeout: 1_000 }).catch(() => "")));
-  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No session is open here."))));
   await picture("side-bar-empty");
   // The page of the tab keeps its place for the next window once it is loaded.
   await eventually(async () => assert.ok((await texts()).some((text) => text.includes("Nothing was changed."))));
   await reload("duet.session");
-  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No session is open here."))));
   assert.equal(await tabs.filter({ hasText: "Second thoughts" }).count(), 1);
 });

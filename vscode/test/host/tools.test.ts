@@ -157,7 +157,7 @@ test("the preview shows a page, what it writes and what goes wrong in it, which 
   await words.locator("input[type=text]").fill("quiet stream:1 mend it");
   await words.locator("input[type=text]").press("Enter");
   await words.waitFor({ state: "hidden" });
-  await eventually(async () => assert.match((await call("getSessionLeaves", {})).sessions[0]!.query, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/));
+  await eventually(async () => assert.match((await call("session.list", {})).sessions[0]!.prompt, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/));
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).first().click();
   await page.locator(".tab").filter({ hasText: "app.js" }).waitFor();
 });

@@ -218,7 +218,7 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.locator(".monaco-workbench").waitFor();
     },
     call: (method, params) => call(project, method, params),
-    launch: async (query) => (await call(project, "launchSession", { query, agent: "demo", working_dir: project.folder })).session_id,
+    launch: async (prompt) => (await call(project, "session.start", { prompt, agent: "demo", working_dir: project.folder })).turn_uuid,
   };
 }
 

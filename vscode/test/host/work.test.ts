@@ -66,7 +66,7 @@ def test_items_count():
   const counted = cart.replace("item.price", "item.price * item.count");
   const changed = counted.replace(/ {4}items.append.*\n.*\n/, "    return [*items, item]\n");
   const query = `The cart forgets how many there are of each\n${JSON.stringify({ "cart.py": changed, "tests/test_cart.py": tests })}`;
-  await call("launchSession", { agent: "writer", working_dir: project.folder, query });
+  await call("session.start", { agent: "writer", working_dir: project.folder, prompt: query });
   await row("Done").filter({ hasText: "2" }).click(); // shows its content
   await row("The cart forgets").click();
   await panel.getByText("I wrote").waitFor();
@@ -214,7 +214,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await picture("attempts-diff");
 
   await page.locator(".tab").filter({ hasText: /^Attempts: / }).click();
-  await writer.getByRole("button", { name: "Open Conversation" }).click();
+  await writer.getByRole("button", { name: "Open Session" }).click();
   await panel.getByRole("button", { name: "Compare Attempts" }).waitFor();
   await picture("attempts-conversation");
   await row(/one of several attempts/).click({ button: "right" });
@@ -225,7 +225,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await reload("duet.attempts");
   await writer.getByText("I wrote").waitFor();
   // The page shows another client's actions on an attempt.
-  await call("continueSession", { session_id: "task-0001", query: "again" });
+  await call("session.prompt", { session: "1", prompt: "again" });
   await writer.getByText("I was sent text").waitFor();
   await writer.getByRole("button", { name: "Choose…" }).click();
   await pick("Squash");

@@ -27,15 +27,15 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   await connection.start();
   answers.length = shown.length = copied.length = 0;
   const query = `Fill the cart ${JSON.stringify({ "cart.txt": "one\ntwo\n", "new.txt": "new\n" })}`;
-  const { sessions } = await connection.request("session.launchAttempts", { query, agents: [{ agent: "writer", permission_mode: "acceptEdits" }, { agent: "demo", permission_mode: "acceptEdits" }] });
-  const [writer, demo] = sessions.map(({ thread_id }) => thread_id) as [string, string];
-  const has = (thread: string, status: string): Promise<void> => until(`${thread} is ${status}`, () => model.conversationOf({ thread_id: thread })?.status === status);
+  const { turns } = await connection.request("attempt.start", { query, agents: [{ agent: "writer", permission_mode: "acceptEdits" }, { agent: "demo", permission_mode: "acceptEdits" }] });
+  const [writer, demo] = turns.map(({ session_uuid }) => session_uuid) as [string, string];
+  const has = (session: string, state: string): Promise<void> => until(`${session} is ${state}`, () => model.sessionOf({ session_uuid: session })?.state === state);
   await Promise.all([has(writer, "completed"), has(demo, "completed")]);
 
   const drawn: Comparison[] = [];
   const opened: unknown[] = [];
-  const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, () => sessions[1]!.session_id, {
-    panels: { open: ({ session }) => (opened.push(session.thread_id), Promise.resolve({ insert: () => {}, focus: () => {} } as never)) },
+  const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, () => turns[1]!.turn_uuid, {
+    panels: { open: ({ session }) => (opened.push(session.session_uuid), Promise.resolve({ insert: () => {}, focus: () => {} } as never)) },
     documents: { openDiff: (path: string, folder: string, change: Change, about?: string) => Promise.resolve(void opened.push([path.slice(folder.length + 1), change, about])) },
     changes: { open: () => Promise.resolve(void opened.push("changes")) },
   }, (comparison) => drawn.push(comparison));
@@ -43,47 +43,47 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   await load({});
   assert.equal(drawn.at(-1)!.query, query);
   assert.deepEqual(drawn.at(-1)!.attempts.map((attempt) => [agentWords(attempt), isChoosable(attempt), changeWords(attempt)]), [["writer", true, "2 files, +2 -0"], ["demo", true, "1 file, +1 -0"]]);
-  await openConversation({ thread: demo });
-  await openFile({ thread: writer, path: "cart.txt" });
-  await openFile({ thread: writer, path: "new.txt" });
+  await openConversation({ session: demo });
+  await openFile({ session: writer, path: "cart.txt" });
+  await openFile({ session: writer, path: "new.txt" });
   assert.deepEqual(opened, [demo, ["cart.txt", { before: "one\n", after: "one\ntwo\n", is: "made" }, "writer"], ["new.txt", { before: "", after: "new\n", is: "made" }, "writer"]]);
-  await assert.rejects(openConversation({ thread: "another" }), /was deleted/);
+  await assert.rejects(openConversation({ session: "another" }), /was deleted/);
 
-  await connection.request("continueSession", { session_id: writer, query: "wait" });
+  await connection.request("session.prompt", { session: writer, prompt: "wait" });
   await has(writer, "running");
-  await assert.rejects(choose({ thread: writer }), /writer still works: wait for its end, or interrupt it/);
+  await assert.rejects(choose({ session: writer }), /writer still works: wait for its end, or interrupt it/);
   answers.push(undefined);
-  await choose({ thread: demo });
+  await choose({ session: demo });
   assert.deepEqual(shown.at(-1), { text: "How to land the changes of demo, and discard the others?", labels: ["Merge", "Squash", "Rebase", "Patch"] });
   answers.push("Squash", undefined);
-  await choose({ thread: demo });
-  const { task_id: task } = drawn.at(-1)!.attempts[0]!;
-  assert.deepEqual(shown.at(-1), { text: `Duet: writer (${task}) still works`, labels: ["Interrupt and Discard"], detail: "Choosing another attempt interrupts and discards this work. A git ref keeps it." });
+  await choose({ session: demo });
+  const { turn } = drawn.at(-1)!.attempts[0]!;
+  assert.deepEqual(shown.at(-1), { text: `Duet: writer (${turn}) still works`, labels: ["Interrupt and Discard"], detail: "Choosing another attempt interrupts and discards this work. A git ref keeps it." });
   assert.ok(!existsSync(join(project.folder, "demo.txt")), "nothing was landed");
   // A file of the user conflicts, so nothing is discarded.
   writeFileSync(join(project.folder, "demo.txt"), "mine\n");
   answers.push("Squash", "Interrupt and Discard", undefined);
-  await choose({ thread: demo });
+  await choose({ session: demo });
   assert.deepEqual([shown.at(-1)!.text, shown.at(-1)!.detail], ["Duet: nothing was landed: these files of yours are not committed and would be overwritten", "demo.txt\n\nCommit or stash them first."]);
-  assert.equal(model.conversationOf({ thread_id: writer })!.worktree?.gone, undefined);
+  assert.equal(model.sessionOf({ session_uuid: writer })!.worktree?.gone, undefined);
   git(project.folder, "clean", "--quiet", "--force");
 
   answers.push("Squash", "Interrupt and Discard", "Copy Command");
-  await choose({ thread: demo });
+  await choose({ session: demo });
   const [landed, discarded] = drawn.at(-1)!.notes;
   assert.equal(landed, "demo: landed on main: 1 commit, 1 file");
-  const ref = new RegExp(`^writer \\(${task}\\) is discarded; its work is kept: git branch NAME (refs/\\S+)$`).exec(discarded!)?.[1];
+  const ref = new RegExp(`^writer \\(${turn.replace(".", "\\.")}\\) is discarded; its work is kept: git branch NAME (refs/\\S+)$`).exec(discarded!)?.[1];
   assert.ok(ref, discarded);
   await until("the copy", () => copied.length > 0);
   assert.deepEqual([copied, shown.at(-1)!.text], [[`git branch NAME ${ref}`], `Duet: ${landed}; ${discarded}`]);
   assert.ok(existsSync(join(project.folder, "demo.txt")));
   assert.equal(git(project.folder, "show", `${ref}:cart.txt`), "one\ntwo\n");
   assert.equal(readFileSync(join(project.folder, "cart.txt"), "utf8"), "one\n");
-  await assert.rejects(choose({ thread: writer }), /the worktree of writer is gone/);
+  await assert.rejects(choose({ session: writer }), /the worktree of writer is gone/);
 });
 
 test("an attempt says what it has changed, and whether its gates passed", () => {
-  const attempt = { agent: "claude", model: "opus", status: "completed", files: [{ path: "a", added: 1, removed: 2 }], more: 2, added: 10, removed: 4, landed: true, gates: { state: "failed", failing: ["lint", "test"] } } as unknown as Attempt;
+  const attempt = { agent: "claude", model: "opus", state: "completed", files: [{ path: "a", added: 1, removed: 2 }], more: 2, added: 10, removed: 4, landed: true, gates: { state: "failed", failing: ["lint", "test"] } } as unknown as Attempt;
   assert.deepEqual([agentWords(attempt), changeWords(attempt), gatesWords(attempt), isWorking(attempt), isChoosable(attempt)], ["claude (opus)", "3 files, +10 -4, landed", "gates failed: lint, test", false, false]);
   const checked = { ...attempt, files: [], more: 0, gates: { state: "checking", failing: [] as string[] }, worktree: { branch: "b", dir: "/d" } } as unknown as Attempt;
   assert.deepEqual([changeWords(checked), gatesWords(checked), isWorking(checked), isChoosable(checked)], ["no change yet", "gates checking", true, false]);

@@ -32,9 +32,9 @@ async function opened(t: TestContext, config = ""): Promise<{ of: Project } & Om
   answers.length = shown.length = 0;
   const of = { name: "project", connection: hub.connection, model: hub.model } as unknown as Project;
   const launch = async (query: string): Promise<ProjectSession> => {
-    const { session_id } = await hub.connection.request("launchSession", { query, agent: "demo", working_dir: project.folder });
-    await hub.until("the end", () => hub.model.session(session_id)?.status === "completed");
-    return { project: of, session: hub.model.session(session_id)! };
+    const { turn_uuid } = await hub.connection.request("session.start", { prompt: query, agent: "demo", working_dir: project.folder });
+    await hub.until("the end", () => hub.model.ofTurn(turn_uuid)?.state === "completed");
+    return { project: of, session: hub.model.ofTurn(turn_uuid)! };
   };
   return { of, ...hub, launch };
 }
@@ -46,31 +46,31 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   answers.push("The \u202ewalrus");
   await rename(one);
   assert.equal(shown.at(-1)!.labels[0], "quiet walrus");
-  await until("the title", () => nameOf(model.session(one.session.id)!) === "The <U+202E>walrus");
+  await until("the title", () => nameOf(model.ofTurn(one.session.turn_uuid)!) === "The <U+202E>walrus");
 
   const found: string[] = [];
   const at: number[] = [];
   answers.push("walr", "The <U+202E>walrus");
   await search([of], ({ session }, item) => {
-    found.push(session.id);
+    found.push(session.turn_uuid);
     at.push(item);
   });
-  const { events } = await of.connection.request("getConversation", { session_id: one.session.id });
+  const { events } = await of.connection.request("getConversation", { session_id: one.session.turn_uuid });
   assert.deepEqual(at, [events.find(({ content }) => content === "quiet walrus")!.id]);
-  assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.id]]);
+  assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.turn_uuid]]);
   answers.push("otter", "quiet otter");
-  await search([of], ({ session }) => found.push(session.id));
-  assert.deepEqual([shown.at(-1)!.labels, found.splice(1)], [["quiet otter"], [two.session.id]], "a conversation without a title has the name of the lists");
+  await search([of], ({ session }) => found.push(session.turn_uuid));
+  assert.deepEqual([shown.at(-1)!.labels, found.splice(1)], [["quiet otter"], [two.session.turn_uuid]], "a conversation without a title has the name of the lists");
   answers.push("elephant");
-  await search([of], ({ session }) => found.push(session.id));
-  assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no conversation contains "elephant"', 1]);
+  await search([of], ({ session }) => found.push(session.turn_uuid));
+  assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no session contains "elephant"', 1]);
 
   answers.push(undefined);
   await deleteConversation(one, noPanels);
   assert.equal(model.sessions.length, 2);
   answers.push("Delete");
   await deleteConversation(one, noPanels);
-  assert.match(shown.at(-1)!.text, /delete the conversation "quiet walrus"\?/);
+  assert.match(shown.at(-1)!.text, /delete the session "quiet walrus"\?/);
   await until("the end of it", () => model.sessions.length === 1);
 });
 
@@ -78,11 +78,11 @@ test("the files of a conversation go back to before a prompt, and that is undone
   const { of, connection, until, project } = await opened(t, "[checkpoints]\nenabled = true\n");
   const demo = join(project.folder, "demo.txt");
   writeFileSync(join(project.folder, "large"), "x".repeat(11 << 20));
-  const { session_id, thread_id } = await connection.request("launchSession", { query: "write it", agent: "demo", permission_mode: "acceptEdits" });
-  await until("the end", () => of.model.session(session_id)?.status === "completed");
-  const session = of.model.session(session_id)!;
-  const begun: Array<Omit<Beginning, "thread">> = [];
-  const panels = { begin: (_: Project, beginning: Omit<Beginning, "thread">) => Promise.resolve(void begun.push(beginning)) } as unknown as Panels;
+  const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "write it", agent: "demo", mode: "acceptEdits" });
+  await until("the end", () => of.model.ofTurn(turn_uuid)?.state === "completed");
+  const session = of.model.ofTurn(turn_uuid)!;
+  const begun: Array<Omit<Beginning, "session">> = [];
+  const panels = { begin: (_: Project, beginning: Omit<Beginning, "session">) => Promise.resolve(void begun.push(beginning)) } as unknown as Panels;
   const label = "write it";
 
   answers.push(label, undefined);
@@ -96,16 +96,16 @@ test("the files of a conversation go back to before a prompt, and that is undone
   assert.deepEqual([begun[0]!.prompt, begun[0]!.fork, begun[0]!.chosen.agent], ["write it", undefined, "demo"], "before the first prompt there is nothing to fork");
   await until("the undo", () => existsSync(demo) && shown.at(-1)!.text === "Duet: 1 file restored");
 
-  await connection.request("continueSession", { session_id: thread_id, query: "and more" });
+  await connection.request("session.prompt", { session: session_uuid, prompt: "and more" });
   await until("the second turn", () => {
-    const now = of.model.conversationOf({ thread_id });
-    return now?.query === "and more" && now.status === "completed";
+    const now = of.model.sessionOf({ session_uuid });
+    return now?.prompt === "and more" && now.state === "completed";
   });
   writeFileSync(demo, "mine");
   answers.push("and more", "Keep the Files");
   await rewind({ project: of, session }, panels);
   assert.deepEqual(shown.at(-1)!.labels, ["Restore All Files", "Keep the Files"]);
-  assert.equal(begun[1]!.fork!.session, session_id);
+  assert.equal(begun[1]!.fork!.turn, session.turn);
   assert.equal(readFileSync(demo, "utf8"), "mine");
 });
 
@@ -113,17 +113,17 @@ test("the rules that answers have made are revoked", async (t) => {
   const { of, connection, model, until } = await opened(t);
   await revokeRules(of);
   assert.deepEqual(shown.at(-1), { text: "Duet: this project has no rules from answers", labels: [] });
-  await connection.request("launchSession", { query: "Greet the reader", agent: "demo" });
+  await connection.request("session.start", { prompt: "Greet the reader", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
   const question = model.questions[0]!;
-  await connection.request("sendDecision", { approval_id: question.id, ...choicesOf(question).find(({ id }) => id === "approve-project")!.decision });
-  const { rules } = await connection.request("getRules", {});
+  await connection.request("approval.decide", { approval: question.approval, ...choicesOf(question).find(({ id }) => id === "approve-project")!.decision });
+  const { rules } = await connection.request("rule.list", {});
   assert.equal(rules.length, 1);
   answers.push(undefined, [ruleWords(rules[0]!)]);
   await revokeRules(of);
-  assert.deepEqual((await connection.request("getRules", {})).rules, rules);
+  assert.deepEqual((await connection.request("rule.list", {})).rules, rules);
   await revokeRules(of);
-  assert.deepEqual((await connection.request("getRules", {})).rules, []);
+  assert.deepEqual((await connection.request("rule.list", {})).rules, []);
 });
 
 test("the menu of a session has entries for its conversation, and each has a command", () => {

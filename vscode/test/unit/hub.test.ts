@@ -48,10 +48,10 @@ async function noOtherClient({ folder, env }: TestProject): Promise<void> {
   }
 }
 
-function choose(question: Question, id: string): Params<"sendDecision"> {
+function choose(question: Question, id: string): Params<"approval.decide"> {
   const choice = choicesOf(question).find((choice) => choice.id === id);
   assert.ok(choice, id);
-  return { approval_id: question.id, ...choice.decision };
+  return { approval: question.approval, ...choice.decision };
 }
 
 test("an error of the hub is the sentence for people, without the name of its code", async (t) => {
@@ -62,8 +62,8 @@ test("an error of the hub is the sentence for people, without the name of its co
     await removeProject(project);
   });
   await connection.start();
-  await assert.rejects(connection.request("launchSession", { query: "go", agent: "nix", working_dir: project.folder }), { code: -32602, message: /^there is no agent "nix"; / });
-  await assert.rejects(connection.request("interruptSession", { session_id: "nix" }), { code: -32603, message: /^(?!Internal error)/ });
+  await assert.rejects(connection.request("session.start", { prompt: "go", agent: "nix", working_dir: project.folder }), { code: -32602, message: /^there is no agent "nix"; / });
+  await assert.rejects(connection.request("turn.interrupt", { turn: "nix" }), { code: -32050, message: /^no session or turn has the id "nix"/ });
 });
 
 test("a session begins, asks, is allowed, and completes", async (t) => {
@@ -71,59 +71,59 @@ test("a session begins, asks, is allowed, and completes", async (t) => {
   await connection.start();
   const asked: Question[][] = [];
   model.onQuestions((questions) => asked.push(questions));
-  const { session_id } = await connection.request("launchSession", { query: "Greet the reader", agent: "demo", working_dir: project.folder });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "Greet the reader", agent: "demo", working_dir: project.folder });
   await until("a question", () => model.questions.length === 1);
-  await until("the waiting session", () => model.session(session_id)?.status === "waiting_input");
-  assert.equal(groupOf(model.session(session_id)!), "waiting");
-  assert.equal(nameOf(model.session(session_id)!), "Greet the reader");
+  await until("the waiting session", () => model.ofTurn(turn_uuid)?.state === "waiting_input");
+  assert.equal(groupOf(model.ofTurn(turn_uuid)!), "waiting");
+  assert.equal(nameOf(model.ofTurn(turn_uuid)!), "Greet the reader");
   assert.deepEqual(asked.map((questions) => questions.length), [1]);
   const question = model.questions[0]!;
   assert.equal(question.title, "Write demo.txt");
-  const decided = await connection.request("sendDecision", { approval_id: question.id, ...choicesOf(question)[0]!.decision });
+  const decided = await connection.request("approval.decide", { approval: question.approval, ...choicesOf(question)[0]!.decision });
   assert.equal(decided.success, true);
-  await until("its end", () => model.session(session_id)?.status === "completed");
+  await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
   await until("an empty inbox", () => model.questions.length === 0);
   assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet the reader/);
 });
 
 test("a conversation with a queued prompt is listed by the session that works", async (t) => {
   const [{ connection, model, until }, other] = await twoHubs(t);
-  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
-  const { session_id: next } = await connection.request("continueSession", { session_id, query: "quiet" });
-  await until("the queued session", () => model.session(next)?.state === "queued");
-  assert.deepEqual(model.sessions.map((session) => [session.id, groupOf(session)]), [[next, "waiting"]]);
+  const { turn_uuid: next } = await connection.request("session.prompt", { session: turn_uuid, prompt: "quiet" });
+  await until("the queued session", () => model.ofTurn(next)?.state === "queued");
+  assert.deepEqual(model.sessions.map((session) => [session.turn_uuid, groupOf(session)]), [[next, "waiting"]]);
   // A window that opens now has received none of the events.
   const late = startHub({}, other.project);
   t.after(() => late.end());
   await late.connection.start();
-  await late.until("the list", () => late.model.session(next)?.ahead?.id === session_id);
-  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
-  await until("its end", () => model.session(next)?.status === "completed");
+  await late.until("the list", () => late.model.ofTurn(next)?.ahead?.turn_uuid === turn_uuid);
+  await connection.request("approval.decide", choose(model.questions[0]!, "deny"));
+  await until("its end", () => model.ofTurn(next)?.state === "completed");
   assert.deepEqual(model.sessions.map(({ ahead, waits }) => [ahead, waits]), [[undefined, undefined]]);
 });
 
 test("a conversation whose queued prompts were moved is listed by the one that runs last", async (t) => {
   const [{ connection, model, until }] = await twoHubs(t);
-  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
-  const { session_id: second } = await connection.request("continueSession", { session_id, query: "quiet second" });
-  const { session_id: third } = await connection.request("continueSession", { session_id, query: "quiet third" });
-  await until("the queued session", () => model.session(third)?.state === "queued");
-  await connection.request("session.moveQueued", { session_id: third, before: second });
-  await until("the other one", () => model.session(second)?.state === "queued");
-  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
-  await until("its end", () => model.session(second)?.status === "completed");
-  assert.deepEqual(model.sessions.map(({ id }) => id), [second]);
+  const { turn_uuid: second } = await connection.request("session.prompt", { session: turn_uuid, prompt: "quiet second" });
+  const { turn_uuid: third } = await connection.request("session.prompt", { session: turn_uuid, prompt: "quiet third" });
+  await until("the queued session", () => model.ofTurn(third)?.state === "queued");
+  await connection.request("turn.move", { turn: third, before: second });
+  await until("the other one", () => model.ofTurn(second)?.state === "queued");
+  await connection.request("approval.decide", choose(model.questions[0]!, "deny"));
+  await until("its end", () => model.ofTurn(second)?.state === "completed");
+  assert.deepEqual(model.sessions.map(({ turn_uuid: last }) => last), [second]);
 });
 
 test("what is denied is not done", async (t) => {
   const { connection, model, until, project } = hub(t);
   await connection.start();
-  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
-  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
-  await until("its end", () => model.session(session_id)?.status === "completed");
+  await connection.request("approval.decide", choose(model.questions[0]!, "deny"));
+  await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
   assert.equal(existsSync(join(project.folder, "demo.txt")), false);
 });
 
@@ -132,16 +132,16 @@ test("a process that is killed is started again, and the session goes on meanwhi
   await connection.start();
   const states: string[] = [];
   connection.onState((state) => states.push(state.is));
-  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
   const [before, hubBefore] = [connection.pid!, await daemon()];
   process.kill(before, "SIGKILL");
   await until("another process", () => connection.state.is === "ready" && connection.pid !== before);
   assert.deepEqual(states, ["starting", "ready"]);
   assert.equal(await daemon(), hubBefore);
-  assert.equal((await connection.request("getSessionState", { session_id })).session.status, "waiting_input");
-  await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
-  await until("the end of the session", () => model.session(session_id)?.status === "completed");
+  assert.equal((await connection.request("turn.get", { turn: turn_uuid })).turn.state, "waiting_input");
+  await connection.request("approval.decide", choose(model.questions[0]!, "approve"));
+  await until("the end of the session", () => model.ofTurn(turn_uuid)?.state === "completed");
 });
 
 test("a daemon that is killed is replaced, and the question is still there", async (t) => {
@@ -149,7 +149,7 @@ test("a daemon that is killed is replaced, and the question is still there", asy
   await connection.start();
   const states: string[] = [];
   connection.onState((state) => states.push(state.is));
-  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
   const [before, hubBefore] = [connection.pid!, await daemon()];
   process.kill(hubBefore, "SIGKILL");
@@ -157,9 +157,9 @@ test("a daemon that is killed is replaced, and the question is still there", asy
   assert.notEqual(await daemon(), hubBefore);
   assert.deepEqual([connection.pid, states], [before, []], "the process of the connection goes on");
   // The answer continues the session, in the same conversation.
-  await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
-  const thread = (await connection.request("getSessionState", { session_id })).session.thread_id;
-  await until("the end of what goes on", () => model.sessions.some((session) => session.thread_id === thread && session.status === "completed"));
+  await connection.request("approval.decide", choose(model.questions[0]!, "approve"));
+  const session_uuid = (await connection.request("turn.get", { turn: turn_uuid })).turn.session_uuid;
+  await until("the end of what goes on", () => model.sessions.some((session) => session.session_uuid === session_uuid && session.state === "completed"));
 });
 
 test("events that a process has missed come after its restart, in order and once", async (t) => {
@@ -168,10 +168,10 @@ test("events that a process has missed come after its restart, in order and once
   second.connection.onEvent(({ seq }) => seen.push(seq));
   process.kill(second.connection.pid!, "SIGSTOP");
   const stopped = second.connection.pid!;
-  const { session_id } = await first.connection.request("launchSession", { query: "quiet", agent: "demo" });
-  await first.until("its end", () => first.model.session(session_id)?.status === "completed");
+  const { turn_uuid } = await first.connection.request("session.start", { prompt: "quiet", agent: "demo" });
+  await first.until("its end", () => first.model.ofTurn(turn_uuid)?.state === "completed");
   process.kill(stopped, "SIGKILL");
-  await second.until("the end of the session in the other window", () => second.model.session(session_id)?.status === "completed");
+  await second.until("the end of the session in the other window", () => second.model.ofTurn(turn_uuid)?.state === "completed");
   assert.deepEqual(seen, [...new Set(seen)].sort((a, b) => a - b));
 });
 
@@ -180,15 +180,15 @@ test("the next window says that work went on without one", async (t) => {
   const notices: string[] = [];
   connection.onNotice((text) => notices.push(text));
   await connection.start();
-  const { session_id } = await connection.request("launchSession", { query: "quiet stream:1000000@100", agent: "demo" });
-  await until("its work", () => model.session(session_id)?.status === "running");
+  const { turn_uuid } = await connection.request("session.start", { prompt: "quiet stream:1000000@100", agent: "demo" });
+  await until("its work", () => model.ofTurn(turn_uuid)?.state === "running");
   await connection.stop();
   await noOtherClient(project);
   await connection.start();
   assert.equal(notices.length, 1);
   assert.match(notices[0]!, /^1\.1 continued without an editor or shell/);
-  await connection.request("interruptSession", { session_id });
-  await until("its end", () => model.session(session_id)?.status === "interrupted");
+  await connection.request("turn.interrupt", { turn: turn_uuid });
+  await until("its end", () => model.ofTurn(turn_uuid)?.state === "interrupted");
 });
 
 test("a process that keeps dying is not started again, until a person asks for it", async (t) => {
@@ -215,19 +215,19 @@ test("without a program it says where it has looked", async (t) => {
 test("errors of the hub come as they are", async (t) => {
   const { connection } = hub(t);
   await connection.start();
-  await assert.rejects(connection.request("getSessionState", { session_id: "nonexistent" }), (error) => error instanceof ResponseError && error.code === -32603);
+  await assert.rejects(connection.request("turn.get", { turn: "nonexistent" }), (error) => error instanceof ResponseError && error.code === -32050);
 });
 
 test("a request over the limit is refused before it is sent", async (t) => {
   const { connection, project } = hub(t);
   await connection.start();
-  await assert.rejects(connection.request("launchSession", { query: "x".repeat(10 * 1024 * 1024), agent: "demo", working_dir: project.folder }), /10\.0 MiB.*the limit is 10 MiB/);
+  await assert.rejects(connection.request("session.start", { prompt: "x".repeat(10 * 1024 * 1024), agent: "demo", working_dir: project.folder }), /10\.0 MiB.*the limit is 10 MiB/);
 });
 
 test("a connection that is stopped ends its process, and running work goes on until the next one", async (t) => {
   const { connection, model, log, until, daemon } = hub(t);
   await connection.start();
-  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
   const [pid, hubBefore] = [connection.pid!, await daemon()];
   await connection.stop();
@@ -236,19 +236,19 @@ test("a connection that is stopped ends its process, and running work goes on un
   await connection.restart();
   assert.equal(connection.state.is, "ready");
   assert.equal(await daemon(), hubBefore);
-  assert.equal((await connection.request("getSessionState", { session_id })).session.status, "waiting_input");
-  await connection.request("interruptSession", { session_id });
-  await until("the end of the session", () => model.session(session_id)?.status === "interrupted");
+  assert.equal((await connection.request("turn.get", { turn: turn_uuid })).turn.state, "waiting_input");
+  await connection.request("turn.interrupt", { turn: turn_uuid });
+  await until("the end of the session", () => model.ofTurn(turn_uuid)?.state === "interrupted");
 });
 
 test("two windows see the same question, and the first answer counts", async (t) => {
   const [first, second] = await twoHubs(t);
-  await first.connection.request("launchSession", { query: "hello", agent: "demo" });
+  await first.connection.request("session.start", { prompt: "hello", agent: "demo" });
   await Promise.all([first, second].map((one) => one.until("the question", () => one.model.questions.length === 1)));
   const question = second.model.questions[0]!;
   const answers = await Promise.all([
-    second.connection.request("sendDecision", { approval_id: question.id, decision: "deny", comment: "no" }),
-    first.connection.request("sendDecision", { approval_id: question.id, decision: "approve" }),
+    second.connection.request("approval.decide", { approval: question.approval, decision: "deny", comment: "no" }),
+    first.connection.request("approval.decide", { approval: question.approval, decision: "approve" }),
   ]);
   assert.equal(answers.filter(({ success }) => success).length, 1);
   assert.match(answers.find(({ success }) => !success)?.error ?? "", /already/);
@@ -269,7 +269,7 @@ process.stdin.on("data", (data) => {
     input = input.slice(frame[0].length + Number(frame[1]));
     const first = !seen.has(method);
     seen.add(method);
-    const code = method === "continueSession" ? -32044 : -32042;
+    const code = method === "session.prompt" ? -32044 : -32042;
     const answer = !first || ["initialize", "Subscribe", "shutdown"].includes(method)
       ? { result: { serverInfo: { name: "duet-rpc", version: "0.1.0" }, seq: 1 } }
       : { error: { code, message: "lost", data: { retry: true } } };
@@ -282,8 +282,8 @@ process.stdin.on("data", (data) => {
   model.dispose(); // it would send requests, too
   await connection.start();
   assert.deepEqual(connection.state, { is: "ready", version: "0.1.0" });
-  await connection.request("getSessionState", { session_id: "s" });
-  await connection.request("sendDecision", { approval_id: "a", decision: "approve" });
-  await connection.request("continueSession", { session_id: "s", query: "once" });
-  await assert.rejects(connection.request("launchSession", { query: "once" }), { code: -32042 });
+  await connection.request("turn.get", { turn: "s" });
+  await connection.request("approval.decide", { approval: "a", decision: "approve" });
+  await connection.request("session.prompt", { session: "s", prompt: "once" });
+  await assert.rejects(connection.request("session.start", { prompt: "once" }), { code: -32042 });
 });

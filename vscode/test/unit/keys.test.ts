@@ -50,9 +50,9 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
   });
   await connection.start();
   const ask = async (): Promise<string> => {
-    const { session_id } = await connection.request("launchSession", { query: "Get the key", agent: "keyed" });
-    await until("the end of the session", () => model.session(session_id)?.status === "completed");
-    const { events } = await connection.request("getConversation", { session_id });
+    const { turn_uuid } = await connection.request("session.start", { prompt: "Get the key", agent: "keyed" });
+    await until("the end of the session", () => model.ofTurn(turn_uuid)?.state === "completed");
+    const { events } = await connection.request("getConversation", { session_id: turn_uuid });
     return events.filter(({ role }) => role === "assistant").at(-1)?.content ?? "";
   };
   return { ...started, kept, asked, warnings, ask };
@@ -92,10 +92,10 @@ test("an answer that comes too late leads to a warning", async (t) => {
   const { connection, asked, warnings } = await start(t, {
     patience: 1, answer: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ use: "given", key: wantedKey, remember: false }))),
   });
-  const { session_id } = await connection.request("launchSession", { query: "Get the key", agent: "keyed" });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "Get the key", agent: "keyed" });
   await new Promise<void>((resolve) => connection.onEvent(({ event }) => event.type === "secret_requested" && resolve()));
   while (warnings.length === 0) await new Promise((resolve) => setImmediate(resolve));
   assert.match(warnings[0]!, /too late/);
   assert.equal(asked.length, 1);
-  await connection.request("interruptSession", { session_id });
+  await connection.request("turn.interrupt", { turn: turn_uuid });
 });

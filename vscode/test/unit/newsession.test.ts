@@ -24,7 +24,7 @@ interface Window {
   hub: TestHub;
   beginnings: Beginnings;
   /** Opens a panel, and returns the requests of its page. Without a beginning, the page is one of a later window. */
-  open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; compared: ProjectSession[]; closed: () => boolean; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
+  open: (beginning: Omit<Beginning, "session"> | string) => { session: string; notified: string[]; moved: Project[]; compared: ProjectSession[]; closed: () => boolean; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 
 async function opened(t: test.TestContext, config = ""): Promise<Window> {
@@ -50,8 +50,8 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
   const drafts = new Drafts(join(project.home, "drafts"));
   let count = 0;
   const open: Window["open"] = (beginning) => {
-    const thread = typeof beginning === "string" ? beginning : `00000000-0000-4000-8000-00000000000${++count}`;
-    if (typeof beginning !== "string") beginnings.keep({ ...beginning, thread });
+    const session = typeof beginning === "string" ? beginning : `00000000-0000-4000-8000-00000000000${++count}`;
+    if (typeof beginning !== "string") beginnings.keep({ ...beginning, session });
     const [toPage, toHost] = [new Set<(message: JSONRPCMessage) => void>(), new Set<(message: unknown) => void>()];
     const send = <T>(to: Set<(message: T) => void>, message: unknown): void => void setImmediate((copy: T) => to.forEach((listener) => listener(copy)), JSON.parse(JSON.stringify(message)) as T);
     const nothing = (): { dispose: () => void } => ({ dispose: () => {} });
@@ -63,7 +63,7 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
     const compared: ProjectSession[] = [];
     let closed = false;
     const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), compare: (of: ProjectSession) => Promise.resolve(void compared.push(of)), onError } as unknown as RequestParts;
-    const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing, dispose: () => (closed = true) } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
+    const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing, dispose: () => (closed = true) } as unknown as WebviewPanel, own, { folder: project.folder, session, title: "A title" }, {
       window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {}, get current() { return window.activeTextEditor; } }, handlers: (of: Panel) => handlersOf(of, parts), onError,
     } as unknown as PanelParts);
     t.after(() => panel.dispose());
@@ -72,7 +72,7 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
     const notified: string[] = [];
     const server = new JSONRPCServer(transport);
     for (const method of ["event", "panel.connection"]) server.onNotify(method, () => void notified.push(method));
-    return { thread, notified, moved, compared, closed: () => closed, request: (method, params = {}) => client.request(method, params) };
+    return { session, notified, moved, compared, closed: () => closed, request: (method, params = {}) => client.request(method, params) };
   };
   return { hub, beginnings, open };
 }
@@ -88,22 +88,22 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   await assert.rejects(page.request("panel.choose", { folder: "/etc" }), /folder has to be a folder of this workspace/);
   await page.request("panel.choose", { mode: "plan" });
   await page.request("panel.choose", { folder });
-  await page.request("panel.keepDraft", { text: "quiet", content: [], thread: page.thread });
-  await page.request("panel.keepDraft", { text: "of the page before", content: [], thread: "another" });
+  await page.request("panel.keepDraft", { text: "quiet", content: [], session: page.session });
+  await page.request("panel.keepDraft", { text: "of the page before", content: [], session: "another" });
   assert.equal((await page.request<PanelStart>("panel.start")).draft.text, "quiet");
-  await page.request("panel.launch", { query: "quiet", content: [{ type: "resource_link", uri: "file:///a.ts", name: "a.ts" }] });
+  await page.request("panel.launch", { prompt: "quiet", content: [{ type: "resource_link", uri: "file:///a.ts", name: "a.ts" }] });
   const start = await page.request<PanelStart>("panel.start");
-  assert.deepEqual([start.newSession, start.connection.is, beginnings.of(page.thread)], [undefined, "ready", undefined]);
-  const { session } = await hub.connection.request("getSessionState", { session_id: page.thread });
-  assert.deepEqual([session.thread_id, session.query, session.agent, session.working_dir, session.permission_mode], [page.thread, "quiet", "demo", folder, "plan"]);
-  const { events } = await page.request<{ events: Array<{ data?: unknown }> }>("getConversation", { session_id: page.thread });
+  assert.deepEqual([start.newSession, start.connection.is, beginnings.of(page.session)], [undefined, "ready", undefined]);
+  const { turn: session } = await hub.connection.request("turn.get", { turn: page.session });
+  assert.deepEqual([session.session_uuid, session.prompt, session.agent, session.working_dir, session.mode], [page.session, "quiet", "demo", folder, "plan"]);
+  const { events } = await page.request<{ events: Array<{ data?: unknown }> }>("getConversation", { session_id: page.session });
   assert.match(JSON.stringify(events[0]), /"uri":"file:\/\/\/a\.ts"/);
-  await page.request("continueSession", { session_id: page.thread, query: "quiet again" });
-  await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
-  await page.request("getSessionState", { session_id: page.thread });
+  await page.request("session.prompt", { session: page.session, prompt: "quiet again" });
+  await hub.until("the end", () => hub.model.sessionOf({ session_uuid: page.session })?.state === "completed");
+  await page.request("turn.get", { turn: page.session });
   assert.ok(page.notified.includes("event"), "its events reach the page");
   assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
-  await assert.rejects(page.request("panel.launch", { query: "twice" }), /has started already/);
+  await assert.rejects(page.request("panel.launch", { prompt: "twice" }), /has started already/);
 });
 
 test("a new session gets a worktree if that is chosen, for this prompt alone; its files are those of the worktree", async (t) => {
@@ -124,13 +124,13 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   const chosen = await page.request<NewSession>("panel.choose", { agent: "demo" });
   assert.deepEqual([chosen.chosen.worktree, chosen.about.includes("docs, in its own git worktree")], ["yes", true], "another agent has it, too");
   assert.equal((await newSession(begin(folder))).chosen.worktree, undefined, "it is remembered for its own prompt only");
-  const fork = open({ title: "Fork", chosen: { folder, worktree: "yes" }, fork: { session: "task-0001", chosen: { folder, agent: "demo" } } });
+  const fork = open({ title: "Fork", chosen: { folder, worktree: "yes" }, fork: { turn: "1.1", chosen: { folder, agent: "demo" } } });
   assert.deepEqual([(await newSession(fork)).worktrees, (await newSession(fork)).chosen.worktree], [undefined, undefined]);
 
-  await page.request("panel.launch", { query: "quiet parser" });
-  await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
-  const { worktree, working_dir } = hub.model.conversationOf({ thread_id: page.thread })!;
-  assert.deepEqual([worktree!.branch, working_dir, beginnings.of(page.thread)], ["duet/quiet-parser", join(worktree!.dir, "docs"), undefined]);
+  await page.request("panel.launch", { prompt: "quiet parser" });
+  await hub.until("the end", () => hub.model.sessionOf({ session_uuid: page.session })?.state === "completed");
+  const { worktree, working_dir } = hub.model.sessionOf({ session_uuid: page.session })!;
+  assert.deepEqual([worktree!.branch, working_dir, beginnings.of(page.session)], ["duet/quiet-parser", join(worktree!.dir, "docs"), undefined]);
   const { files } = await page.request<{ files: Array<{ path: string; uri: string }> }>("panel.findFiles", { query: "guide" });
   assert.deepEqual(files, [{ path: "guide.md", uri: pathToFileURL(join(working_dir, "guide.md")).href }]);
   openFolders.push(hub.project.folder);
@@ -161,16 +161,16 @@ test("the first prompt is sent to several agents, which the user chooses, in a r
   assert.deepEqual([[...chosen.agents!].sort(), about, description!.modes.every(({ by }) => by === "duet")], [["demo", "other"], "Your first prompt starts 2 sessions in " + folder + ", each in its own git worktree, whose results you compare. ", true]);
   assert.ok(description!.modes.some(({ id }) => id === "acceptEdits"));
   await page.request("panel.choose", { mode: "acceptEdits" });
-  await assert.rejects(page.request("panel.launch", { query: "quiet" }), /commit/);
-  assert.deepEqual([page.compared, page.closed(), beginnings.of(page.thread)?.chosen.agents?.length], [[], false, 2], "no session has started");
+  await assert.rejects(page.request("panel.launch", { prompt: "quiet" }), /commit/);
+  assert.deepEqual([page.compared, page.closed(), beginnings.of(page.session)?.chosen.agents?.length], [[], false, 2], "no session has started");
   addRepository(folder);
-  await page.request("panel.keepDraft", { text: "quiet", content: [], thread: page.thread });
-  await page.request("panel.launch", { query: "quiet" });
+  await page.request("panel.keepDraft", { text: "quiet", content: [], session: page.session });
+  await page.request("panel.launch", { prompt: "quiet" });
   const [compared] = page.compared;
-  const { attempts } = await hub.connection.request("session.attempts", { session_id: compared!.session.id });
+  const { attempts } = await hub.connection.request("session.attempts", { session_id: compared!.session.turn_uuid });
   assert.deepEqual(attempts.map(({ agent, gates }) => [agent, gates?.gates, gates?.max_iterations]).sort(), [["demo", ["true"], 3], ["other", ["true"], 3]]);
-  const { session } = await hub.connection.request("getSessionState", { session_id: attempts[1]!.session_id });
-  assert.deepEqual([session.permission_mode, session.attempts, page.closed(), beginnings.of(page.thread)], ["acceptEdits", compared!.session.attempts, true, undefined]);
+  const { turn: session } = await hub.connection.request("turn.get", { turn: attempts[1]!.session_id });
+  assert.deepEqual([session.mode, session.attempts, page.closed(), beginnings.of(page.session)], ["acceptEdits", compared!.session.attempts, true, undefined]);
   const back = open({ title: "New session", chosen: { folder, agents: ["demo", "other"] } });
   assert.equal((await back.request<NewSession>("panel.choose", { agent: "other" })).chosen.agents, undefined, "one agent again");
 });
@@ -196,9 +196,9 @@ test("an agent gets the prompt several times, with models that it has reported",
   answers.length = shown.length = 0;
   const { folder } = hub.project;
   addRepository(folder);
-  const thread = "00000000-0000-4000-8000-000000000009";
-  await hub.connection.request("launchSession", { query: "hello", agent: "modeller", working_dir: folder, conversation_id: thread });
-  await hub.until("the end", () => hub.model.conversationOf({ thread_id: thread })?.status === "completed");
+  const session = "00000000-0000-4000-8000-000000000009";
+  await hub.connection.request("session.start", { prompt: "hello", agent: "modeller", working_dir: folder, session_uuid: session });
+  await hub.until("the end", () => hub.model.sessionOf({ session_uuid: session })?.state === "completed");
   const page = open({ title: "New session", chosen: { folder, agent: "modeller", model: "deep" } });
   await page.request("panel.start");
   answers.push(["modeller (Deep)"]);
@@ -208,8 +208,8 @@ test("an agent gets the prompt several times, with models that it has reported",
   answers.push(["modeller (Fast)", "modeller (Deep)"]);
   const several = await page.request<NewSession>("panel.choose", { agents: [] });
   assert.deepEqual(several.chosen.agents, ["modeller=fast", "modeller=deep"]);
-  await page.request("panel.launch", { query: "hello" });
-  const { attempts } = await hub.connection.request("session.attempts", { session_id: page.compared[0]!.session.id });
+  await page.request("panel.launch", { prompt: "hello" });
+  const { attempts } = await hub.connection.request("session.attempts", { session_id: page.compared[0]!.session.turn_uuid });
   assert.deepEqual(attempts.map(({ agent, model }) => [agent, model]).sort(), [["modeller", "deep"], ["modeller", "fast"]]);
 });
 
@@ -219,50 +219,50 @@ test("the configuration says whether a new session gets a worktree, unless the u
   const begin = async (worktree?: string): Promise<string | undefined> => {
     const page = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "demo" } });
     if (worktree !== undefined) await page.request("panel.choose", { worktree });
-    await page.request("panel.launch", { query: "quiet" });
-    await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
-    return hub.model.conversationOf({ thread_id: page.thread })!.worktree?.branch;
+    await page.request("panel.launch", { prompt: "quiet" });
+    await hub.until("the end", () => hub.model.sessionOf({ session_uuid: page.session })?.state === "completed");
+    return hub.model.sessionOf({ session_uuid: page.session })!.worktree?.branch;
   };
   assert.deepEqual([await begin(), await begin("no")], ["duet/quiet", undefined]);
 });
 
 test("a fork starts with its first prompt, and knows the conversation", async (t) => {
   const { hub, open } = await opened(t);
-  const { session_id, thread_id } = await hub.connection.request("launchSession", { query: "quiet", agent: "demo" });
-  await hub.until("the end", () => hub.model.session(session_id)?.status === "completed");
-  const page = open({ title: "Fork", about: "It forks that.", chosen: { folder: hub.project.folder }, fork: { session: session_id, chosen: { folder: hub.project.folder, agent: "demo" } } });
+  const { turn_uuid, session_uuid } = await hub.connection.request("session.start", { prompt: "quiet", agent: "demo" });
+  await hub.until("the end", () => hub.model.ofTurn(turn_uuid)?.state === "completed");
+  const page = open({ title: "Fork", about: "It forks that.", chosen: { folder: hub.project.folder }, fork: { turn: turn_uuid, chosen: { folder: hub.project.folder, agent: "demo" } } });
   const { newSession } = await page.request<PanelStart>("panel.start");
   assert.deepEqual([newSession!.about, newSession!.chosen.agent, newSession!.folders], ["It forks that.", "demo", []]);
   assert.ok(newSession!.agents.some(({ name }) => name === "demo"));
   await page.request("panel.choose", { mode: "plan" });
-  await page.request("panel.launch", { query: "quiet more" });
-  assert.equal((await hub.connection.request("getSessionState", { session_id: page.thread })).session.permission_mode, "plan");
-  const { events } = await page.request<{ events: Array<{ content?: string; role?: string }> }>("getConversation", { session_id: page.thread });
+  await page.request("panel.launch", { prompt: "quiet more" });
+  assert.equal((await hub.connection.request("turn.get", { turn: page.session })).turn.mode, "plan");
+  const { events } = await page.request<{ events: Array<{ content?: string; role?: string }> }>("getConversation", { session_id: page.session });
   assert.deepEqual(events.filter(({ role }) => role === "user").map(({ content }) => content), ["quiet", "quiet more"]);
-  assert.equal((await hub.connection.request("getSessionState", { session_id: thread_id })).session.id, session_id, "the original is as it was");
+  assert.equal((await hub.connection.request("turn.get", { turn: session_uuid })).turn.turn_uuid, turn_uuid, "the original is as it was");
 });
 
 test("gates and their turns go with the first prompt; a session that is refused has not started", async (t) => {
   const { hub, beginnings, open } = await opened(t);
   const gated = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "nobody" }, gates: ["true"], turns: 2 });
-  await assert.rejects(gated.request("panel.launch", { query: "quiet" }), /nobody/);
-  assert.ok(beginnings.of(gated.thread));
+  await assert.rejects(gated.request("panel.launch", { prompt: "quiet" }), /nobody/);
+  assert.ok(beginnings.of(gated.session));
   const { chosen } = await gated.request<NewSession>("panel.choose", { agent: "demo" });
   assert.equal(chosen.agent, "demo");
-  await gated.request("panel.launch", { query: "quiet" });
-  const { session } = await hub.connection.request("getSessionState", { session_id: gated.thread });
+  await gated.request("panel.launch", { prompt: "quiet" });
+  const { turn: session } = await hub.connection.request("turn.get", { turn: gated.session });
   assert.match(JSON.stringify(session.gates), /"true"/);
   assert.match(JSON.stringify(session.gates), /"max_iterations":2/);
 });
 
 test("a beginning outlives its window; one whose session started meanwhile is that conversation", async (t) => {
   const { hub, beginnings, open } = await opened(t);
-  const { thread } = open({ title: "New session", chosen: { folder: hub.project.folder, mode: "plan" } });
-  const later = open(thread);
+  const { session } = open({ title: "New session", chosen: { folder: hub.project.folder, mode: "plan" } });
+  const later = open(session);
   assert.equal((await later.request<PanelStart>("panel.start")).newSession!.chosen.mode, "plan");
-  await hub.connection.request("launchSession", { query: "quiet", agent: "demo", conversation_id: thread });
+  await hub.connection.request("session.start", { prompt: "quiet", agent: "demo", session_uuid: session });
   assert.equal((await later.request<PanelStart>("panel.start")).newSession, undefined);
-  assert.equal(beginnings.of(thread), undefined);
+  assert.equal(beginnings.of(session), undefined);
 });
 
 test("the agent of a new session is the one of the settings, else the one that was chosen last", async (t) => {
@@ -276,8 +276,8 @@ test("the agent of a new session is the one of the settings, else the one that w
   settings["agent"] = "configured";
   await hub.connection.stop();
   void hub.connection.start();
-  await assert.rejects(open({ title: "New session", chosen: { folder: hub.project.folder } }).request("panel.launch", { query: "sent while duet-rpc starts" }), /configured/);
+  await assert.rejects(open({ title: "New session", chosen: { folder: hub.project.folder } }).request("panel.launch", { prompt: "sent while duet-rpc starts" }), /configured/);
   assert.equal(await choose(), "configured");
   await page.request("panel.choose", { folder: "/elsewhere" });
-  assert.deepEqual([page.moved.length, beginnings.of(page.thread)!.chosen.folder], [1, "/elsewhere"], "another project has a hub of its own");
+  assert.deepEqual([page.moved.length, beginnings.of(page.session)!.chosen.folder], [1, "/elsewhere"], "another project has a hub of its own");
 });

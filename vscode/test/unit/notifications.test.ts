@@ -19,14 +19,14 @@ test("the desktop gets a text as one argument that is no option and no markup", 
 });
 
 test("the notification of a question ends when a panel shows the question, such as one that VS Code restores later", async () => {
-  const question = (id: string, thread_id: string): ProjectQuestion =>
-    ({ project: { model: { conversationOf: (of: { thread_id: string }) => ({ thread_id: of.thread_id, title: of.thread_id }) } }, question: { id, thread_id, type: "function_call", title: id, options: [] } }) as unknown as ProjectQuestion;
+  const question = (approval: string, session_uuid: string): ProjectQuestion =>
+    ({ project: { model: { sessionOf: (of: { session_uuid: string }) => ({ session_uuid: of.session_uuid, title: of.session_uuid }) } }, question: { approval, session_uuid, type: "function_call", title: approval, options: [] } }) as unknown as ProjectQuestion;
   const questions = [question("q1", "restored"), question("q2", "elsewhere")];
   const visible = new Set<string>();
   const calls: { asked?: (given: ProjectQuestion[]) => void; seen?: () => void } = {};
   const projects = { questions, sessions: [], onQuestions: (listener: () => void) => ((calls.asked = listener), () => {}), onChange: () => () => {} } as unknown as Projects;
   const all = notifications(projects, {
-    attempt: () => {}, open: () => {}, isShown: ({ session }) => visible.has(session.thread_id), onShown: (listener) => ((calls.seen = listener), () => {}),
+    attempt: () => {}, open: () => {}, isShown: ({ session }) => visible.has(session.session_uuid), onShown: (listener) => ((calls.seen = listener), () => {}),
   });
   calls.asked!(questions);
   assert.equal(standing.size, 2);

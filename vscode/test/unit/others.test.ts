@@ -16,11 +16,11 @@ test("another project's sessions are listed, and those of open projects are not"
     await removeProject(project);
   });
   await started.connection.start();
-  const { session_id } = await started.connection.request("launchSession", { query: "Elsewhere", agent: "demo" });
+  const { turn_uuid } = await started.connection.request("session.start", { prompt: "Elsewhere", agent: "demo" });
   await started.until("a question", () => started.model.questions.length === 1);
   const list = (open: string[]): ReturnType<typeof listOthers> => listOthers(duetBinary, project.folder, open, project.env);
   const others = await list([project.folder]);
-  assert.deepEqual(others.map(({ root, hub, sessions }) => [root, hub, sessions.map(({ id, status }) => [id, status])]), [[other.folder, true, [[session_id, "waiting_input"]]]]);
+  assert.deepEqual(others.map(({ root, hub, sessions }) => [root, hub, sessions.map(({ turn_uuid: last, state }) => [last, state])]), [[other.folder, true, [[turn_uuid, "waiting_input"]]]]);
   assert.deepEqual(await list([project.folder, other.folder]), []);
 });
 

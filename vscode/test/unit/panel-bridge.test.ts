@@ -29,7 +29,7 @@ interface Page {
 }
 
 /** openPage opens a panel of a conversation with its page. */
-function openPage(t: test.TestContext, { connection }: TestHub, thread: string, session: string): Page {
+function openPage(t: test.TestContext, { connection }: TestHub, session: string): Page {
   const [toPage, toHost] = [new Set<(message: unknown) => void>(), new Set<(message: unknown) => void>()];
   const send = (to: Set<(message: unknown) => void>, message: unknown): void => {
     const copy: unknown = JSON.parse(JSON.stringify(message));
@@ -40,7 +40,7 @@ function openPage(t: test.TestContext, { connection }: TestHub, thread: string, 
     throw new Error("not in this test");
   };
   const handlers: PanelHandlers = {
-    "panel.start": () => Promise.resolve({ session, title: "a title", draft: { text: "", content: [] }, history: [] }),
+    "panel.start": () => Promise.resolve({ title: "a title", draft: { text: "", content: [] }, history: [] }),
     "panel.choose": refuse, "panel.launch": refuse, "panel.keepDraft": () => null, "panel.findFiles": refuse, "panel.readFiles": refuse, "panel.context": refuse, "panel.readContext": refuse, "panel.openFile": refuse, "panel.openLink": refuse,
     "panel.openDiff": refuse, "panel.openPatch": refuse, "panel.openChanges": refuse, "panel.answer": refuse, "panel.command": refuse,
   };
@@ -50,7 +50,7 @@ function openPage(t: test.TestContext, { connection }: TestHub, thread: string, 
       postMessage: (message) => (send(toPage, message), Promise.resolve(true)),
       onDidReceiveMessage: (listener) => (toHost.add(listener), { dispose: () => toHost.delete(listener) }),
     },
-    hub: connection, thread, handlers, onLost: () => lost++, onError: (error) => errors.push(error),
+    hub: connection, session, handlers, onLost: () => lost++, onError: (error) => errors.push(error),
   });
   const transport: RPCTransport = {
     send: (message) => send(toHost, message),
@@ -84,9 +84,9 @@ async function begin(t: test.TestContext): Promise<TestHub> {
   return hub;
 }
 
-async function launch({ connection, project }: TestHub, query: string): Promise<{ session: string; thread: string }> {
-  const { session_id, thread_id } = await connection.request("launchSession", { query, agent: "demo", working_dir: project.folder });
-  return { session: session_id, thread: thread_id };
+async function launch({ connection, project }: TestHub, query: string): Promise<{ turn: string; session: string }> {
+  const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: query, agent: "demo", working_dir: project.folder });
+  return { turn: turn_uuid, session: session_uuid };
 }
 
 /** until polls for an effect of messages and events: no single event reports it. */
@@ -96,22 +96,22 @@ async function until(what: string, holds: () => boolean): Promise<void> {
 
 test("a page follows its conversation, answers in it, and continues it", async (t) => {
   const hub = await begin(t);
-  const { session, thread } = await launch(hub, "Greet the reader");
-  const page = openPage(t, hub, thread, session);
+  const { session } = await launch(hub, "Greet the reader");
+  const page = openPage(t, hub, session);
   const start = await page.request<PanelStart>("panel.start", {});
-  assert.deepEqual([start.thread, start.session, start.connection], [thread, session, { is: "ready" }]);
+  assert.deepEqual([start.session, start.connection], [session, { is: "ready" }]);
   await until("the question", () => page.events.some(({ event }) => event.type === "new_approval"));
-  const { approvals } = await page.request<Result<"fetchApprovals">>("fetchApprovals", {});
+  const { approvals } = await page.request<Result<"approval.list">>("approval.list", {});
   assert.equal(approvals.length, 1);
-  const decided = await page.request("sendDecision", { approval_id: approvals[0]!.id, decision: "approve" });
+  const decided = await page.request("approval.decide", { approval: approvals[0]!.approval, decision: "approve" });
   assert.equal(decided["success"], true);
   const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && stateOf(event) === "completed").length;
   await until("the end", () => completed() === 1);
   // The panel also shows the next session of the conversation.
-  const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet again", deliver: "steer" });
-  assert.equal(next.thread_id, thread);
+  const next = await page.request<Result<"session.prompt">>("session.prompt", { session, prompt: "quiet again", deliver: "steer" });
+  assert.equal(next.session_uuid, session);
   await until("the end of the next one", () => completed() === 2);
-  assert.ok(page.events.some(({ event }) => event.type === "message_delta" && event.data.session_id === next.session_id), "text comes as it is written");
+  assert.ok(page.events.some(({ event }) => event.type === "message_delta" && event.data.session_id === next.turn_uuid), "text comes as it is written");
 });
 
 test("a page reaches no other conversation, and no other method", async (t) => {
@@ -120,43 +120,47 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   const other = await launch(hub, "quiet image");
   const asking = await launch(hub, "Greet another reader");
   await hub.until("the question", () => hub.model.questions.length === 1);
-  await hub.until("the image", () => hub.model.session(other.session)?.status === "completed");
+  await hub.until("the image", () => hub.model.ofTurn(other.turn)?.state === "completed");
   const theirs = hub.model.questions[0]!;
   const { events } = await hub.connection.request("getConversation", { session_id: other.session });
   const attachment = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(events))?.[1];
   assert.ok(attachment);
-  const page = openPage(t, hub, own.thread, own.session);
+  const page = openPage(t, hub, own.session);
   await page.request("panel.start", {});
-  const foreign = { code: -32602, message: /is not of the conversation that this panel shows/ };
-  for (const session_id of [other.session, other.thread, asking.session]) {
-    for (const method of ["getConversation", "getSessionState", "fetchApprovals", "interruptSession", "getSessionSnapshots", "session.set", "continueSession", "session.queue", "session.editQueued", "session.moveQueued"]) {
-      await assert.rejects(page.request(method, { session_id, ...(method === "continueSession" ? { query: "hello" } : {}) }), foreign, method);
-    }
-    await assert.rejects(page.request("session.moveQueued", { session_id: own.thread, before: session_id }), foreign);
+  const foreign = { code: -32602, message: /is not of the session that this panel shows/ };
+  const named = {
+    getConversation: "session_id", getSessionSnapshots: "session_id", "session.set": "session_id", "session.get": "session", "session.prompt": "session", "turn.get": "turn", "turn.interrupt": "turn", "turn.edit": "turn", "turn.move": "turn",
+    "approval.list": "turn",
+  };
+  const numbers = (await hub.connection.request("turn.get", { turn: other.turn })).turn;
+  for (const id of [other.turn, other.session, asking.turn, numbers.turn, String(numbers.session), "last"]) {
+    for (const [method, name] of Object.entries(named)) await assert.rejects(page.request(method, { [name]: id, ...(method === "session.prompt" || method === "turn.edit" ? { prompt: "hello" } : {}) }), foreign, method);
+    await assert.rejects(page.request("turn.move", { turn: own.session, before: id }), foreign);
   }
-  await assert.rejects(page.request("sendDecision", { approval_id: theirs.id, decision: "approve" }), foreign);
+  assert.equal((await page.request<Result<"turn.get">>("turn.get", { turn: "1.1" })).turn.turn_uuid, own.turn);
+  await assert.rejects(page.request("approval.decide", { approval: theirs.approval, decision: "approve" }), foreign);
   await assert.rejects(page.request("getAttachment", { id: attachment }), foreign);
-  assert.deepEqual(await page.request("fetchApprovals", {}), { approvals: [] });
-  for (const method of ["launchSession", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
+  assert.deepEqual(await page.request("approval.list", {}), { approvals: [] });
+  for (const method of ["session.start", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
     await assert.rejects(page.request(method, {}), { code: -32601 }, method);
   }
   // Some parameters of the forwarded methods name programs to run.
   for (const member of ["mcp_config", "gates", "additional_directories", "fork"]) {
-    await assert.rejects(page.request("continueSession", { session_id: own.thread, query: "hello", [member]: [] }), { code: -32602, message: new RegExp(`may not give ${member}`) });
+    await assert.rejects(page.request("session.prompt", { session: own.session, prompt: "hello", [member]: [] }), { code: -32602, message: new RegExp(`may not give ${member}`) });
   }
   await assert.rejects(page.request("getConversation", { claude_session_id: "x" }), { code: -32602 });
   await assert.rejects(page.request("getConversation", {}), { code: -32602, message: /session_id has to be .* and is missing/ });
-  for (const method of passedMethods) if (method !== "fetchApprovals") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
+  for (const method of passedMethods) if (method !== "approval.list") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
   // The hub's error for a wrong request reaches the page unchanged.
-  await assert.rejects(page.request("getSessionState", { session_id: "nobody" }), { code: -32603, data: { kind: "session_not_found" } });
-  assert.equal(page.events.filter(({ event }) => "thread_id" in event.data && event.data.thread_id !== own.thread).length, 0);
+  await assert.rejects(page.request("turn.get", { turn: "nobody" }), { code: -32050, data: { kind: "not_found" } });
+  assert.equal(page.events.filter(({ event }) => "thread_id" in event.data && event.data.thread_id !== own.session).length, 0);
 });
 
 test("a page has the attachments of its conversation", async (t) => {
   const hub = await begin(t);
-  const { session, thread } = await launch(hub, "quiet image");
-  await hub.until("the end", () => hub.model.session(session)?.status === "completed");
-  const page = openPage(t, hub, thread, session);
+  const { turn, session } = await launch(hub, "quiet image");
+  await hub.until("the end", () => hub.model.ofTurn(turn)?.state === "completed");
+  const page = openPage(t, hub, session);
   await page.request("panel.start", {});
   const conversation = await page.request("getConversation", { session_id: session });
   const id = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(conversation))?.[1];
@@ -167,8 +171,8 @@ test("a page has the attachments of its conversation", async (t) => {
 
 test("the window's process is killed while text streams: the page gets all of the text, and is told when it is ready", async (t) => {
   const hub = await begin(t);
-  const { session, thread } = await launch(hub, "quiet stream:600@200");
-  const page = openPage(t, hub, thread, session);
+  const { session } = await launch(hub, "quiet stream:600@200");
+  const page = openPage(t, hub, session);
   await page.request("panel.start", {});
   const followed = new Conversation();
   const { events } = await page.request<Result<"getConversation">>("getConversation", { session_id: session });
@@ -189,15 +193,15 @@ test("the window's process is killed while text streams: the page gets all of th
 
 test("the daemon is killed while text streams: the page shows the end of the session, and goes on with the next one", async (t) => {
   const hub = await begin(t);
-  const { session, thread } = await launch(hub, "quiet slow stream:20000@20");
-  const page = openPage(t, hub, thread, session);
+  const { turn, session } = await launch(hub, "quiet slow stream:20000@20");
+  const page = openPage(t, hub, session);
   await page.request("panel.start", {});
   await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
   process.kill(await hub.daemon(), "SIGKILL");
   const states = (of: string): unknown[] => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data.session_id === of).map(({ event }) => stateOf(event));
-  await until("the end", () => /failed|interrupted/.test(String(states(session).at(-1))));
-  const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet" });
-  await until("the end of the next one", () => states(next.session_id).at(-1) === "completed");
+  await until("the end", () => /failed|interrupted/.test(String(states(turn).at(-1))));
+  const next = await page.request<Result<"session.prompt">>("session.prompt", { session, prompt: "quiet" });
+  await until("the end of the next one", () => states(next.turn_uuid).at(-1) === "completed");
   const numbers = page.events.map(({ seq }) => seq).filter((seq) => seq > 0);
   assert.deepEqual(numbers, [...new Set(numbers)].sort((a, b) => a - b), "events come in order, and once");
   assert.deepEqual(page.connections, [], "the window's process goes on");
@@ -208,15 +212,15 @@ test("events that the window's process has missed come before the page is told t
   const second = startHub({}, first.project);
   t.after(() => second.end());
   await second.connection.start();
-  const { session, thread } = await launch(first, "Greet the reader");
-  const page = openPage(t, second, thread, session);
+  const { turn, session } = await launch(first, "Greet the reader");
+  const page = openPage(t, second, session);
   await page.request("panel.start", {});
   await first.until("the question", () => first.model.questions.length === 1);
   await until("its event", () => page.events.some(({ event }) => event.type === "new_approval"));
   const stopped = second.connection.pid!;
   process.kill(stopped, "SIGSTOP");
-  await first.connection.request("sendDecision", { approval_id: first.model.questions[0]!.id, decision: "approve" });
-  await first.until("the end", () => first.model.session(session)?.status === "completed");
+  await first.connection.request("approval.decide", { approval: first.model.questions[0]!.approval, decision: "approve" });
+  await first.until("the end", () => first.model.ofTurn(turn)?.state === "completed");
   const before = page.events.length;
   let whenReady: EventParams[] = [];
   page.connections.push = (...told) => {
@@ -232,8 +236,8 @@ test("events that the window's process has missed come before the page is told t
 
 test("a panel that is hidden gets nothing, and begins anew when it is shown", async (t) => {
   const hub = await begin(t);
-  const { session, thread } = await launch(hub, "Greet the reader");
-  const page = openPage(t, hub, thread, session);
+  const { turn, session } = await launch(hub, "Greet the reader");
+  const page = openPage(t, hub, session);
   page.bridge.post("panel.insert", { text: "first" });
   await page.request("panel.start", {});
   await until("what was to be inserted", () => page.inserted.length === 1);
@@ -241,13 +245,13 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   page.bridge.pause();
   page.events.length = 0;
   await hub.until("the question", () => hub.model.questions.length === 1);
-  await hub.connection.request("sendDecision", { approval_id: hub.model.questions[0]!.id, decision: "approve" });
-  await hub.until("the end", () => hub.model.session(session)?.status === "completed");
+  await hub.connection.request("approval.decide", { approval: hub.model.questions[0]!.approval, decision: "approve" });
+  await hub.until("the end", () => hub.model.ofTurn(turn)?.state === "completed");
   // The response to a request arrives after all earlier messages.
-  await page.request("getSessionState", { session_id: thread });
+  await page.request("turn.get", { turn: session });
   assert.deepEqual(page.events, []);
   await page.request("panel.start", {});
-  await page.request("continueSession", { session_id: thread, query: "quiet" });
+  await page.request("session.prompt", { session, prompt: "quiet" });
   await until("its events", () => page.events.some(({ event }) => stateOf(event) === "completed"));
 });
 
@@ -259,16 +263,16 @@ test("a page that is there before duet-rpc is told when that is ready; one that 
     await removeProject(project);
   });
   await hub.connection.start();
-  const { session, thread } = await launch(hub, "quiet");
-  await hub.until("the end", () => hub.model.session(session)?.status === "completed");
+  const { turn, session } = await launch(hub, "quiet");
+  await hub.until("the end", () => hub.model.ofTurn(turn)?.state === "completed");
   await hub.connection.stop();
-  const page = openPage(t, hub, thread, session);
+  const page = openPage(t, hub, session);
   const start = await page.request<PanelStart>("panel.start", {});
   assert.equal(start.connection.is, "stopped");
   await assert.rejects(page.request("getConversation", { session_id: session }), { message: /duet-rpc does not run/ });
   await hub.connection.start();
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
-  await page.request("continueSession", { session_id: thread, query: "quiet" });
+  await page.request("session.prompt", { session, prompt: "quiet" });
   await until("its events", () => page.events.some(({ event }) => stateOf(event) === "completed"));
 
   const program = join(project.folder, "failing");
@@ -276,6 +280,6 @@ test("a page that is there before duet-rpc is told when that is ready; one that 
   const failing = startHub({ findBinary: () => Promise.reject(new Error("there is none")) }, project);
   t.after(() => failing.end());
   await failing.connection.start();
-  const other = openPage(t, failing, thread, session);
+  const other = openPage(t, failing, session);
   assert.deepEqual((await other.request<PanelStart>("panel.start", {})).connection, { is: "failed", reason: "there is none" });
 });

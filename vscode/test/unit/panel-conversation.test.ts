@@ -137,7 +137,7 @@ test("a question waits, with the call that it is about, until it is answered; a 
   conversation.takeChanges();
   conversation.apply(event(3, "approval_resolved", { approval_id: "a1", decision: "denied", decided_by: "user", comment: "no" }));
   assert.equal(conversation.takeChanges().questions, true);
-  conversation.loadQuestions([{ id: "a1", session_id: "run" }]);
+  conversation.loadQuestions([{ approval: "a1", turn_uuid: "run" }]);
   assert.deepEqual(conversation.questions, []);
   assert.deepEqual(conversation.entries.map(({ key, data }) => [key, data["comment"]]), [["run/c1", undefined], ["answer:a1", "no"]]);
 });
@@ -153,22 +153,22 @@ test("when a run ends its questions are closed and nothing is being written; an 
   const conversation = loaded();
   conversation.apply(event(1, "session_status_changed", { new_status: "running", state: "running" }));
   conversation.apply(event(1, "session_status_changed", { session_id: "run2", new_status: "starting", state: "queued" }));
-  assert.deepEqual([conversation.runs.active, conversation.runs.queued], ["run", ["run2"]]);
+  assert.deepEqual([conversation.turns.active, conversation.turns.queued], ["run", ["run2"]]);
   conversation.apply(event(2, "agent_silent", { since: time, ended: false }));
-  assert.equal(conversation.runs.silent, time);
+  assert.equal(conversation.turns.silent, time);
   conversation.apply(delta(3, "half"));
   conversation.apply(event(4, "new_approval", { approval_id: "a1" }));
   conversation.apply(event(5, "session_status_changed", { new_status: "failed", state: "failed", error: "it broke" }));
-  conversation.loadSession({ id: "run", state: "running" });
-  assert.deepEqual([conversation.runs.state("run"), conversation.runs.active, conversation.runs.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
+  conversation.loadTurn({ turn_uuid: "run", state: "running" });
+  assert.deepEqual([conversation.turns.state("run"), conversation.turns.active, conversation.turns.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
 });
 
 test("an interrupted turn stays marked when other prompts follow, and after a reload", () => {
   const prompt = (session_id: string, over: Partial<Item> = {}): Item => item({ session_id, key: `p-${session_id}`, role: "user", content: session_id, ...over });
   const conversation = loaded(prompt("run"), prompt("next"));
-  conversation.loadSession({ id: "run", state: "running" });
-  conversation.loadSession({ id: "next", state: "queued" });
+  conversation.loadTurn({ turn_uuid: "run", state: "running" });
+  conversation.loadTurn({ turn_uuid: "next", state: "queued" });
   conversation.apply(event(5, "session_status_changed", { state: "interrupting", reason: "user_cancelled" }));
   conversation.apply(event(6, "session_status_changed", { state: "interrupted" }));
   conversation.apply(event(7, "session_status_changed", { session_id: "next", state: "starting" }));
@@ -182,8 +182,8 @@ test("an interrupted turn stays marked when other prompts follow, and after a re
 test("queued prompts have the order and the text of the last change, also when they begin", () => {
   const prompt = (run: string): Item => item({ session_id: run, key: `p-${run}`, role: "user", content: run, seq: 1 });
   const conversation = loaded(prompt("a"), prompt("b"), prompt("c"));
-  conversation.loadSession({ id: "run", state: "running" });
-  for (const id of ["a", "b", "c"]) conversation.loadSession({ id, state: "queued" });
+  conversation.loadTurn({ turn_uuid: "run", state: "running" });
+  for (const id of ["a", "b", "c"]) conversation.loadTurn({ turn_uuid: id, state: "queued" });
   conversation.takeChanges();
   const queue = (): string[] => conversation.queued.map(({ text }) => text);
   conversation.apply(event(5, "queue_changed", { session_id: "b", content: "begin", truncated: true, order: ["b", "a"] }));
@@ -202,7 +202,7 @@ test("where gates stand is told by the session, then by events, until a prompt h
   const conversation = loaded();
   const words = (): string => sessionOf(undefined, conversation).gates;
   assert.equal(words(), "");
-  conversation.loadSession({ id: "run", state: "running", gates: { state: "working", iteration: 1, max_iterations: 5 } });
+  conversation.loadTurn({ turn_uuid: "run", state: "running", gates: { state: "working", iteration: 1, max_iterations: 5 } });
   assert.equal(words(), "turn 1 of 5");
   conversation.apply(event(1, "gate_start", { gate: "make test", iteration: 1 }));
   assert.equal(words(), "turn 1 of 5, checks make test");
@@ -212,14 +212,14 @@ test("where gates stand is told by the session, then by events, until a prompt h
   conversation.apply(event(4, "gates_complete", { gates_state: "passed", iteration: 2, max_iterations: 5 }));
   assert.equal(words(), "gates passed");
   assert.equal(conversation.takeChanges().session, true);
-  conversation.loadSession({ id: "run2", state: "queued" });
+  conversation.loadTurn({ turn_uuid: "run2", state: "queued" });
   assert.equal(words(), "");
 });
 
 test("what the agent tells of its session is newer than the reply that it overtakes", () => {
   const conversation = loaded();
   conversation.apply(event(1, "agent_session", { mode: { current: "plan", available: [] } }));
-  conversation.loadSession({ id: "run", state: "running", agent_session: { mode: { current: "default" }, commands: [{ name: "init" }] } });
+  conversation.loadTurn({ turn_uuid: "run", state: "running", agent_session: { mode: { current: "default" }, commands: [{ name: "init" }] } });
   assert.equal(conversation.agent.mode!["current"], "plan");
   assert.deepEqual(conversation.agent.commands, [{ name: "init" }]);
 });
@@ -244,7 +244,7 @@ test("a question is partial until it was fetched, and no cut event takes anythin
   const question = { approval_id: "q", title: "Run it", tool_input: { command: "x" } };
   conversation.apply(event(1, "new_approval", { ...question, tool_input: null, truncated: true }));
   assert.equal(conversation.questions[0]!.partial, true);
-  conversation.loadQuestions([{ ...question, id: "q" }]);
+  conversation.loadQuestions([{ approval: "q", title: "Run it", tool_input: { command: "x" } }]);
   conversation.apply(event(2, "new_approval", { ...question, tool_input: null, truncated: true, replayed: true }));
   const { partial, data } = conversation.questions[0]!;
   assert.deepEqual([partial, data["tool_input"], data["truncated"]], [false, { command: "x" }, undefined]);

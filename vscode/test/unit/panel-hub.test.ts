@@ -27,19 +27,19 @@ test("a conversation that was followed is the one that is loaded later", async (
   const followed = new Conversation();
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
-  const { session_id } = await connection.request("launchSession", { query: "Greet the reader", agent: "demo", working_dir: project.folder });
+  const { turn_uuid } = await connection.request("session.start", { prompt: "Greet the reader", agent: "demo", working_dir: project.folder });
   await until("a question", () => model.questions.length === 1);
   await until("its event", () => followed.questions.length === 1);
   assert.equal(followed.entry(followed.questions[0]!.tool ?? "")?.kind, "tool", "the question has the call that waits for it");
-  await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
-  await until("its end", () => model.session(session_id)?.status === "completed");
-  await until("the event of its end", () => followed.runs.state(session_id) === "completed");
-  assert.deepEqual([followed.runs.state(session_id), followed.runs.active, followed.questions.length], ["completed", undefined, 0]);
+  await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
+  await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
+  await until("the event of its end", () => followed.turns.state(turn_uuid) === "completed");
+  assert.deepEqual([followed.turns.state(turn_uuid), followed.turns.active, followed.questions.length], ["completed", undefined, 0]);
 
   const later = new Conversation();
   const items: Result<"getConversation">["events"] = [];
   for (let offset: number | undefined = 0; offset !== undefined; ) {
-    const page: Result<"getConversation"> = await connection.request("getConversation", { session_id, offset, limit: 2 });
+    const page: Result<"getConversation"> = await connection.request("getConversation", { session_id: turn_uuid, offset, limit: 2 });
     items.push(...page.events);
     offset = page.next_offset;
   }
@@ -59,28 +59,28 @@ test("an agent that goes on by itself works in the same conversation, without a 
   });
   await connection.start();
   const asked: string[] = [];
-  model.onQuestions((questions) => asked.push(...questions.map((question) => nameOf(model.conversationOf(question)!))));
+  model.onQuestions((questions) => asked.push(...questions.map((question) => nameOf(model.sessionOf(question)!))));
   const followed = new Conversation();
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
-  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet background", agent: "demo", working_dir: project.folder });
-  const last = (): Session | undefined => model.conversationOf({ thread_id });
-  await until("a question", () => model.questions.length === 1 && last()?.status === "waiting_input");
-  await until("its event", () => followed.questions.length === 1 && followed.runs.active !== undefined);
-  const [own, listed] = [followed.runs.active!, last()!];
-  assert.notEqual(own, session_id);
-  assert.deepEqual([listed.id, listed.parent_session_id, listed.query, nameOf(listed), groupOf(listed), isAlive(listed)], [own, session_id, "", "quiet background", "waiting", true]);
+  const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet background", agent: "demo", working_dir: project.folder });
+  const last = (): Session | undefined => model.sessionOf({ session_uuid });
+  await until("a question", () => model.questions.length === 1 && last()?.state === "waiting_input");
+  await until("its event", () => followed.questions.length === 1 && followed.turns.active !== undefined);
+  const [own, listed] = [followed.turns.active!, last()!];
+  assert.notEqual(own, turn_uuid);
+  assert.deepEqual([listed.turn_uuid, listed.parent, listed.prompt, nameOf(listed), groupOf(listed), isAlive(listed)], [own, "1.1", "", "quiet background", "waiting", true]);
   assert.deepEqual(asked, ["quiet background"]);
-  const [note] = followed.entries.filter(({ kind, run }) => run === own && kind !== "tool");
+  const [note] = followed.entries.filter(({ kind, turn }) => turn === own && kind !== "tool");
   assert.deepEqual([note?.kind, note?.text], ["system", "Continued by itself."]);
   assert.deepEqual(followed.entries.filter(({ kind }) => kind === "prompt").map(({ text }) => text), ["quiet background"]);
 
-  const { session_id: next } = await connection.request("continueSession", { session_id: thread_id, query: "quiet" });
-  await until("the queued prompt", () => last()?.ahead?.id === own && followed.runs.waits(next));
-  assert.equal(nameOf(model.conversationOf(model.questions[0]!)!), "quiet background", "the question has its conversation, also when that is listed by a queued prompt");
-  await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
-  await until("the end of the prompt", () => last()?.status === "completed" && followed.runs.state(next) === "completed");
-  assert.deepEqual([followed.runs.state(own), followed.runs.active, followed.entries.at(-1)?.run], ["completed", undefined, next]);
+  const { turn_uuid: next } = await connection.request("session.prompt", { session: session_uuid, prompt: "quiet" });
+  await until("the queued prompt", () => last()?.ahead?.turn_uuid === own && followed.turns.waits(next));
+  assert.equal(nameOf(model.sessionOf(model.questions[0]!)!), "quiet background", "the question has its conversation, also when that is listed by a queued prompt");
+  await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
+  await until("the end of the prompt", () => last()?.state === "completed" && followed.turns.state(next) === "completed");
+  assert.deepEqual([followed.turns.state(own), followed.turns.active, followed.entries.at(-1)?.turn], ["completed", undefined, next]);
 });
 
 test("work in the background is listed and shown in the panel, and ends when it is interrupted", async (t) => {
@@ -94,18 +94,18 @@ test("work in the background is listed and shown in the panel, and ends when it 
   const followed = new Conversation();
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
-  const { session_id, thread_id } = await connection.request("launchSession", { query: "slow background", agent: "demo", working_dir: project.folder });
-  const listed = (): Session | undefined => model.conversationOf({ thread_id });
-  await until("work in the background", () => listed()?.status === "completed" && backgroundOf(listed()!).length === 1);
-  await until("its event", () => followed.runs.state(session_id) === "completed" && sessionOf(undefined, followed).background.length === 1);
+  const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "slow background", agent: "demo", working_dir: project.folder });
+  const listed = (): Session | undefined => model.sessionOf({ session_uuid });
+  await until("work in the background", () => listed()?.state === "completed" && backgroundOf(listed()!).length === 1);
+  await until("its event", () => followed.turns.state(turn_uuid) === "completed" && sessionOf(undefined, followed).background.length === 1);
   assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 60"], true, ["sleep 60"]]);
   assert.equal(stateWords(sessionOf(undefined, followed), Date.now()).text, "done; works in the background: 1 task");
   const call = (): unknown => followed.entries.find(({ kind }) => kind === "tool")?.tool?.status;
   assert.equal(call(), "in_progress");
-  await connection.request("interruptSession", { session_id });
+  await connection.request("turn.interrupt", { turn: turn_uuid });
   await until("its end", () => !isInterruptible(listed()!) && sessionOf(undefined, followed).background.length === 0);
   await until("its note", () => followed.entries.some(({ text }) => text === "The agent has ended, and with it what it did in the background: sleep 60"));
-  assert.deepEqual([listed()?.status, call()], ["completed", "failed"]);
+  assert.deepEqual([listed()?.state, call()], ["completed", "failed"]);
 });
 
 test("a prompt that is sent now reaches an agent that works, or waits if that takes none", async (t) => {
@@ -123,15 +123,15 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
     const followed = new Conversation();
     followed.load([]);
     const stop = connection.onEvent((params) => followed.apply(params));
-    const { session_id, thread_id } = await connection.request("launchSession", { query, agent, working_dir: project.folder });
-    await until("its work", () => followed.runs.state(session_id) === (agent === "demo" ? "waiting_input" : "running"));
+    const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: query, agent, working_dir: project.folder });
+    await until("its work", () => followed.turns.state(turn_uuid) === (agent === "demo" ? "waiting_input" : "running"));
     const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
-    assert.equal((await sendPrompt(host, followed, pages, thread_id, { text: "Use the other file", content: [] }, true)).delivered, delivered);
+    assert.equal((await sendPrompt(host, followed, pages, session_uuid, { text: "Use the other file", content: [] }, true)).delivered, delivered);
     if (agent === "writer") writeFileSync(join(project.folder, "go"), "");
-    else await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
-    await until("the answer", () => followed.runs.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));
+    else await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
+    await until("the answer", () => followed.turns.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));
     const sent = followed.entries.filter(({ kind, text }) => kind === "prompt" && text === "Use the other file");
-    assert.deepEqual(sent.map(({ run }) => run === session_id), [delivered === "injected"], "it stands there once");
+    assert.deepEqual(sent.map(({ turn }) => turn === turn_uuid), [delivered === "injected"], "it stands there once");
     stop();
   }
 });
@@ -149,32 +149,32 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   const followed = new Conversation();
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
-  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet permit:1", agent: "demo", working_dir: project.folder });
-  await until("a question", () => followed.runs.state(session_id) === "waiting_input");
+  const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet permit:1", agent: "demo", working_dir: project.folder });
+  await until("a question", () => followed.turns.state(turn_uuid) === "waiting_input");
   const ids: string[] = [];
-  for (const query of ["quiet a", "quiet b", "quiet c"]) ids.push((await connection.request("continueSession", { session_id: thread_id, query })).session_id);
+  for (const query of ["quiet a", "quiet b", "quiet c"]) ids.push((await connection.request("session.prompt", { session: session_uuid, prompt: query })).turn_uuid);
   await until("the queue", () => followed.queued.length === 3);
   const [a, b, c] = ids as [string, string, string];
   const long = `quiet ${"long ".repeat(40_000)}`;
-  await connection.request("session.editQueued", { session_id: b, query: long });
-  await connection.request("session.moveQueued", { session_id: c, before: a });
-  const { queued } = await connection.request("session.moveQueued", { session_id: a });
-  assert.deepEqual(queued.map(({ session_id: id, editable }) => [id, editable]), [[c, true], [b, true], [a, true]]);
-  await until("the order", () => followed.queued.map(({ run }) => run).join() === [c, b, a].join());
+  await connection.request("turn.edit", { turn: b, prompt: long });
+  await connection.request("turn.move", { turn: c, before: a });
+  const { queued } = await connection.request("turn.move", { turn: a });
+  assert.deepEqual(queued.map(({ turn_uuid: id, editable }) => [id, editable]), [[c, true], [b, true], [a, true]]);
+  await until("the order", () => followed.queued.map(({ turn }) => turn).join() === [c, b, a].join());
   const edited = followed.queued[1]!;
   assert.equal(edited.truncated, true);
   const pages = pagesOf(followed);
-  await pages.load(thread_id);
+  await pages.load(session_uuid);
   await pages.whole(edited);
-  assert.deepEqual([edited.text === long, edited.truncated, followed.runs.isEditable(b)], [true, false, true]);
+  assert.deepEqual([edited.text === long, edited.truncated, followed.turns.isEditable(b)], [true, false, true]);
 
   const later = new Conversation();
-  await pagesOf(later).load(thread_id);
+  await pagesOf(later).load(session_uuid);
   assert.deepEqual(later.queued.map(({ text }) => text), followed.queued.map(({ text }) => text));
-  await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
-  await until("the end of all", () => ids.every((id) => followed.runs.state(id) === "completed"));
-  await assert.rejects(connection.request("session.editQueued", { session_id: a, query: "late" }), (error: { data?: { kind?: string } }) => error.data?.kind === "bad_state");
-  assert.deepEqual(followed.entries.filter(({ kind, run }) => kind === "prompt" && run !== session_id).map(({ run }) => run), [c, b, a]);
+  await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
+  await until("the end of all", () => ids.every((id) => followed.turns.state(id) === "completed"));
+  await assert.rejects(connection.request("turn.edit", { turn: a, prompt: "late" }), (error: { data?: { kind?: string } }) => error.data?.kind === "bad_state");
+  assert.deepEqual(followed.entries.filter(({ kind, turn }) => kind === "prompt" && turn !== turn_uuid).map(({ turn }) => turn), [c, b, a]);
 });
 
 test("a panel and the list of sessions know a queue of any length", async (t) => {
@@ -185,22 +185,22 @@ test("a panel and the list of sessions know a queue of any length", async (t) =>
     await removeProject(project);
   });
   await connection.start();
-  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet permit:1", agent: "demo", working_dir: project.folder });
+  const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet permit:1", agent: "demo", working_dir: project.folder });
   await until("a question", () => model.questions.length === 1);
   const ids: string[] = [];
-  for (let i = 0; i < 160; i++) ids.push((await connection.request("continueSession", { session_id: thread_id, query: `quiet ${i}` })).session_id);
+  for (let i = 0; i < 160; i++) ids.push((await connection.request("session.prompt", { session: session_uuid, prompt: `quiet ${i}` })).turn_uuid);
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
   const conversation = new Conversation();
-  const last = await new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {}).load(thread_id);
-  assert.deepEqual(conversation.queued.map(({ run }) => run), ids);
-  assert.deepEqual([last.id, conversation.runs.last, conversation.runs.active], [ids.at(-1), ids.at(-1), session_id]);
-  assert.deepEqual(conversation.entries.filter(({ run }) => run === session_id).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
-  assert.equal(ids.every((id) => conversation.runs.isEditable(id)), true);
+  const last = await new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {}).load(session_uuid);
+  assert.deepEqual(conversation.queued.map(({ turn }) => turn), ids);
+  assert.deepEqual([last.turn_uuid, conversation.turns.last, conversation.turns.active], [ids.at(-1), ids.at(-1), turn_uuid]);
+  assert.deepEqual(conversation.entries.filter(({ turn }) => turn === turn_uuid).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
+  assert.equal(ids.every((id) => conversation.turns.isEditable(id)), true);
   const other = startHub({}, project);
   t.after(other.end);
   await other.connection.start();
   await other.until("the list", () => other.model.sessions[0]?.ahead !== undefined);
-  assert.equal(other.model.sessions[0]!.ahead!.id, session_id);
+  assert.equal(other.model.sessions[0]!.ahead!.turn_uuid, turn_uuid);
 });
 
 test("a person is told what became of a prompt", () => {
@@ -223,14 +223,14 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   const followed = new Conversation();
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
-  const { session_id } = await connection.request("launchSession", { query: "long output", agent: "writer", working_dir: project.folder });
-  await until("its end", () => model.session(session_id)?.status === "completed");
-  await until("the event of its end", () => followed.runs.state(session_id) === "completed");
+  const { turn_uuid } = await connection.request("session.start", { prompt: "long output", agent: "writer", working_dir: project.folder });
+  await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
+  await until("the event of its end", () => followed.turns.state(turn_uuid) === "completed");
   const entry = followed.entries.find(({ kind }) => kind === "tool")!;
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error")], [true, false]);
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
   const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
-  Object.assign(pages, { thread: session_id }); // load would load all of it
+  Object.assign(pages, { session: turn_uuid }); // load would load all of it
   await pages.whole(entry);
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error"), entry.tool!.status], [false, true, "failed"]);
 });
@@ -244,12 +244,12 @@ test("a tool's input of many levels and members comes to the panel, whole", asyn
     await removeProject(project);
   });
   await connection.start();
-  const { session_id } = await connection.request("launchSession", { query: "deep input", agent: "writer", working_dir: project.folder });
-  await until("the end", () => model.session(session_id)?.status === "completed");
+  const { turn_uuid } = await connection.request("session.start", { prompt: "deep input", agent: "writer", working_dir: project.folder });
+  await until("the end", () => model.ofTurn(turn_uuid)?.state === "completed");
   const loaded = new Conversation();
-  const { events } = await connection.request("getConversation", { session_id });
+  const { events } = await connection.request("getConversation", { session_id: turn_uuid });
   loaded.load(events);
   const expected = `{"wide":[${"1,".repeat(100_000)}1],"deep":${'{"a":['.repeat(45)}${"]}".repeat(45)}}`;
-  assert.ok(JSON.stringify(loaded.entry(`${session_id}/t1`)!.tool!.input) === expected); // assert.equal would print all of it
+  assert.ok(JSON.stringify(loaded.entry(`${turn_uuid}/t1`)!.tool!.input) === expected); // assert.equal would print all of it
   assert.ok(transcript("title", events).includes("make"));
 });

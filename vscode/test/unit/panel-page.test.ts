@@ -16,7 +16,7 @@ test("a slash is a command at the beginning alone, and @ a file behind a space",
 
 test("the mode in force is shown, not the requested one that the agent has left", () => {
   const modes = ["plan", "auto"].map((id) => ({ id, by: "agent" }));
-  assert.equal(settingsOf({ modes, permission_mode: "auto", requested_mode: "plan" }, {})[0]?.current, "auto");
+  assert.equal(settingsOf({ modes, mode: "auto", requested_mode: "plan" }, {})[0]?.current, "auto");
 });
 
 test("commands that begin with what was typed come first", () => {

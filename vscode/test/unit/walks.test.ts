@@ -119,7 +119,7 @@ const entrances: Record<string, (json: string) => unknown> = {
       const data = { ...value, session_id: "run", tool_id: "c1", approval_id: "q", event_type: "tool_call", entries: value["a"], tool_data: value, tool_input: value, agent_session: value, queued: value["a"], gates: value["a"] };
       conversation.apply(limitLevels({ subscription_id: "s", seq: i + 1, event: { type, timestamp: "2026-01-02T03:04:05Z", data } as never }));
     }
-    conversation.loadQuestions([limitLevels({ id: "q", tool_input: JSON.parse(json) as unknown })]);
+    conversation.loadQuestions([limitLevels({ approval: "q", tool_input: JSON.parse(json) as unknown })]);
   },
   "the messages between a page and the extension": async (json) => {
     const transport = loop();
@@ -127,7 +127,7 @@ const entrances: Record<string, (json: string) => unknown> = {
     const seen = new Promise((resolve) => host.on("panel.state" as never, resolve));
     transport.send({ jsonrpc: "2.0", method: "panel.state", params: { value: JSON.parse(json) as unknown } });
     await seen;
-    const answered = host.request("getSessionState", { session_id: "s" });
+    const answered = host.request("turn.get", { turn: "s" });
     transport.send({ jsonrpc: "2.0", id: 1, result: { value: JSON.parse(json) as unknown } });
     await answered;
   },

@@ -1,47 +1,48 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
+import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf, isAlive, isInterruptible, labelOf, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
 import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
 
 function session(over: Partial<Session>): Session {
-  return { id: "s", task_id: "task-0001", thread_id: "t", status: "completed", state: "completed", title: "", conversation_title: "", summary: "", query: "", agent: "demo", archived: false, last_activity_at: "2026-01-01T00:00:00Z", ...over } as Session;
+  return { turn: "12.3", session: 12, turn_uuid: "s", session_uuid: "t", state: "completed", title: "", session_title: "", summary: "", prompt: "", agent: "demo", archived: false, active_at: "2026-01-01T00:00:00Z", ...over } as Session;
 }
 
 function question(over: Partial<Question>): Question {
-  return { id: "q", type: "function_call", title: "", tool_name: "Write", stale: false, ...over } as Question;
+  return { approval: "q", type: "function_call", title: "", tool_name: "Write", stale: false, ...over } as Question;
 }
 
 test("sessions stand in groups, those that wait for a person first", () => {
-  const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((status) => session({ status }));
-  sessions.push(session({ status: "starting", state: "queued" }), session({ status: "starting", state: "starting" }), session({ status: "running", archived: true }), session({ status: "interrupted", state: "interrupted" }), session({ status: "failed", state: "timed_out" }));
-  assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 3], ["done", 1], ["draft", 1], ["archived", 1]]);
+  const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((state) => session({ state }));
+  sessions.push(session({ state: "queued" }), session({ state: "starting" }), session({ state: "running", archived: true }), session({ state: "interrupted" }), session({ state: "timed_out" }), session({ state: "cancelled" }));
+  assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 4], ["done", 1], ["draft", 1], ["archived", 1]]);
 });
 
 test("a conversation is listed by what it does, not by its last session alone", () => {
-  const queued = { status: "starting", state: "queued" };
-  const ahead = (status: string): Partial<Session> => ({ ...queued, ahead: { id: "before", status, state: status } });
-  const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ status: "failed", waits: true }), session(queued)];
+  const queued = { state: "queued" };
+  const ahead = (state: string): Partial<Session> => ({ ...queued, ahead: { turn_uuid: "before", state } });
+  const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ state: "failed", waits: true }), session(queued)];
   assert.deepEqual(sessions.map(groupOf), ["working", "waiting", "waiting", "queued"]);
-  assert.deepEqual(sessions.map(statusWords), ["works, and a prompt is queued", "waits for you", "waits for you", "starting"]);
+  assert.deepEqual(sessions.map(statusWords), ["works, and a prompt is queued", "waits for you", "waits for you", "queued"]);
   assert.deepEqual(sessions.map(isAlive), [true, true, false, true]);
 });
 
 test("what an agent does in the background is told while it works on no prompt", () => {
   const background = [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal" }];
-  const [over, works, archived] = [session({ background }), session({ background, status: "running" }), session({ background, archived: true })];
+  const [over, works, archived] = [session({ background }), session({ background, state: "running" }), session({ background, archived: true })];
   assert.deepEqual([over, works, archived, session({})].map((one) => [backgroundOf(one), isInterruptible(one)]), [[["sleep 5", "terminal"], true], [[], true], [[], false], [[], false]]);
-  assert.equal(describe(over, Date.parse(over.last_activity_at)), "demo · now · works in the background: 2 tasks");
+  assert.equal(describe(over, Date.parse(over.active_at)), "12 · demo · now · works in the background: 2 tasks");
   assert.equal(backgroundWords(1), "works in the background: 1 task");
   assert.equal(groupOf(over), "working");
 });
 
 test("a session is called by its title, else by what was asked", () => {
-  assert.equal(nameOf(session({ title: "Mine", query: "q" })), "Mine");
-  assert.equal(nameOf(session({ query: "fix it\nand more" })), "fix it");
-  assert.equal(nameOf(session({})), "task-0001");
+  assert.equal(nameOf(session({ title: "Mine", prompt: "q" })), "Mine");
+  assert.equal(nameOf(session({ prompt: "fix it\nand more" })), "fix it");
+  assert.equal(nameOf(session({})), "untitled");
+  assert.deepEqual([labelOf(session({ title: "Mine" })), labelOf(session({ title: "Mine" }), "12.3")], ["12 Mine", "12.3 Mine"]);
 });
 
 test("what is not seen, or turns other text around, is written out", () => {
@@ -59,7 +60,7 @@ test("invisible characters are written out by the rule of duet-rpc", () => {
 test("ages are short", () => {
   const now = Date.parse("2026-01-03T00:00:00Z");
   assert.deepEqual(["2026-01-02T23:59:30Z", "2026-01-02T23:55:00Z", "2026-01-02T21:00:00Z", "2026-01-01T00:00:00Z", ""].map((time) => age(time, now)), ["now", "5m", "3h", "2d", ""]);
-  assert.equal(describe(session({ status: "failed", error_message: "No such model" }), now), "demo · 2d · No such model");
+  assert.equal(describe(session({ state: "failed", error: "No such model" }), now), "12 · demo · 2d · No such model");
 });
 
 test("a permission can be given once, as a rule, or denied with a reason", () => {
@@ -126,11 +127,11 @@ test("a question that a list cuts is asked for by itself", async () => {
   const asked: unknown[] = [];
   const request = ((method: string, params: unknown) => {
     asked.push([method, params]);
-    return Promise.resolve({ approval: { id: "b", title: "all of it" } });
+    return Promise.resolve({ approval: { approval: "b", title: "all of it" } });
   }) as unknown as Parameters<typeof wholeQuestions>[0];
-  const list = [{ id: "a", title: "short" }, { id: "b", title: "cut", truncated: true }] as Question[];
+  const list = [{ approval: "a", title: "short" }, { approval: "b", title: "cut", truncated: true }] as Question[];
   assert.deepEqual((await wholeQuestions(request, list)).map(({ title }) => title), ["short", "all of it"]);
-  assert.deepEqual(asked, [["getApproval", { approval_id: "b" }]]);
+  assert.deepEqual(asked, [["approval.get", { approval: "b" }]]);
 });
 
 test("a text of an agent is no link in a message of VS Code", () => {

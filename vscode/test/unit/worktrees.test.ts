@@ -24,9 +24,9 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   const inserted: string[] = [];
   const panels = { open: () => Promise.resolve({ insert: (text: string) => inserted.push(text), focus: () => inserted.push("focus") }) } as unknown as Panels;
   const demo = join(project.folder, "demo.txt");
-  const { thread_id } = await connection.request("launchSession", { query: "hello", title: "The parser", agent: "demo", permission_mode: "acceptEdits", worktree: true });
-  const of = (): ProjectSession => ({ project: { name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, session: model.conversationOf({ thread_id })! });
-  const ended = (query: string): Promise<void> => until("the end", () => of().session?.query === query && of().session.status === "completed" && of().session.worktree !== undefined);
+  const { session_uuid } = await connection.request("session.start", { prompt: "hello", title: "The parser", agent: "demo", mode: "acceptEdits", worktree: true });
+  const of = (): ProjectSession => ({ project: { name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, session: model.sessionOf({ session_uuid })! });
+  const ended = (prompt: string): Promise<void> => until("the end", () => of().session?.prompt === prompt && of().session.state === "completed" && of().session.worktree !== undefined);
   const last = (): string => shown.at(-1)!.text;
   await ended("hello");
   assert.deepEqual([hasWorktree(of().session), worktreeWords(of().session.worktree!), existsSync(demo)], [true, "In a worktree on the branch duet/the-parser", false]);
@@ -49,14 +49,14 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   assert.equal(last(), "Duet: there is nothing new to land");
 
   // A fork works there, too.
-  const { thread_id: fork } = await connection.request("continueSession", { session_id: thread_id, query: "quiet", fork: true });
-  await until("the fork", () => model.conversationOf({ thread_id: fork })?.status === "completed");
+  const { session_uuid: fork } = await connection.request("session.fork", { turn: session_uuid, prompt: "quiet" });
+  await until("the fork", () => model.sessionOf({ session_uuid: fork })?.state === "completed");
   answers.push("Delete");
-  await deleteConversation({ ...of(), session: model.conversationOf({ thread_id: fork })! }, panels);
-  assert.equal(last(), `Duet: the conversation is deleted; its worktree stays: ${dir}`);
+  await deleteConversation({ ...of(), session: model.sessionOf({ session_uuid: fork })! }, panels);
+  assert.equal(last(), `Duet: the session is deleted; its worktree stays: ${dir}`);
 
   // Both sides change the file.
-  await connection.request("continueSession", { session_id: thread_id, query: "again" });
+  await connection.request("session.prompt", { session: session_uuid, prompt: "again" });
   await ended("again");
   writeFileSync(demo, "mine\n");
   answers.push("Merge", undefined);

@@ -4,16 +4,21 @@ import type { JSONRPCMessage } from "../../../src/rpc/index";
 
 type Data = Record<string, unknown>;
 
+/** A question as approval.list returns it, from the data of its event. */
+export function approvalOf({ approval_id, session_id, ...data }: Data, turn: string): Data {
+  return { approval: approval_id, turn_uuid: session_id ?? turn, session_uuid: "thread", ...data };
+}
+
 export class FakeHost {
   /** The requests of the page. */
   readonly calls: Array<{ method: string; params: Data }> = [];
-  start: PanelStart = { thread: "thread", session: "run", title: "A conversation", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
+  start: PanelStart = { session: "thread", title: "A conversation", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
   items: Data[] = [];
   approvals: Data[] = [];
   /** The queued prompts, the next one first. */
   queued: Data[] = [];
-  session: Data = { id: "run", agent: "demo", status: "completed", state: "completed", title: "A conversation", conversation_title: "A conversation", thread_id: "thread", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
-  sessions: Record<string, Data> = {};
+  session: Data = { turn: "12.1", session: 12, turn_uuid: "run", session_uuid: "thread", agent: "demo", mode: "", state: "completed", prompt: "", title: "A conversation", session_title: "A conversation", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
+  turns: Record<string, Data> = {};
   attachments: Record<string, string> = {};
   /** Results of methods that replace the default ones. A thrown error becomes an error response with its message and code. */
   readonly answers: Record<string, (params: Data) => unknown> = {};
@@ -59,14 +64,15 @@ export class FakeHost {
   /** An event of the conversation. */
   event(type: string, data: Data): void {
     const run = (data["session_id"] as string | undefined) ?? "run";
-    if (type === "new_approval") this.approvals.push({ id: data["approval_id"], session_id: run, ...data });
-    if (type === "approval_resolved") this.approvals = this.approvals.filter(({ id }) => id !== data["approval_id"]);
+    if (type === "new_approval") this.approvals.push(approvalOf(data, run));
+    if (type === "approval_resolved") this.approvals = this.approvals.filter(({ approval }) => approval !== data["approval_id"]);
     if (type === "session_status_changed") {
-      if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["session_id"] !== run);
+      const turn = this.queued.find((one) => one["turn_uuid"] === run)?.["turn"] ?? this.session["turn"];
+      if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["turn_uuid"] !== run);
       // As in the hub, the end of a run closes its questions.
-      if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["session_id"] !== run);
-      this.session = { ...this.session, id: run, state: data["state"], status: data["state"] };
-      this.sessions[run] = this.session;
+      if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["turn_uuid"] !== run);
+      this.session = { ...this.session, turn, turn_uuid: run, state: data["state"] };
+      this.turns[run] = this.session;
     }
     this.send(type, data);
   }
@@ -76,22 +82,23 @@ export class FakeHost {
   }
 
   /** Edits or moves a queued prompt, and sends the page an event as the hub does. */
-  changeQueue({ session_id, query, before }: { session_id: string; query?: string; before?: string }): void {
-    const prompt = this.queued.find((one) => one["session_id"] === session_id);
-    if (prompt === undefined) throw Object.assign(new Error(`${session_id} is running`), { data: { kind: "bad_state" } });
-    if (query === undefined) {
+  changeQueue({ turn, prompt: text, before }: { turn: string; prompt?: string; before?: string }): void {
+    const prompt = this.queued.find((one) => one["turn_uuid"] === turn);
+    if (prompt === undefined) throw Object.assign(new Error(`${turn} is running`), { code: -32051, data: { kind: "bad_state" } });
+    if (text === undefined) {
       const rest = this.queued.filter((one) => one !== prompt);
-      const at = rest.findIndex((one) => one["session_id"] === before);
+      const at = rest.findIndex((one) => one["turn_uuid"] === before);
       this.queued = before === undefined ? [...rest, prompt] : [...rest.slice(0, at), prompt, ...rest.slice(at)];
-    } else prompt["query"] = query;
-    this.send("queue_changed", { session_id, ...(query === undefined ? {} : { content: query }), order: this.queued.map((one) => one["session_id"]) });
+    } else prompt["prompt"] = text;
+    this.send("queue_changed", { session_id: turn, ...(text === undefined ? {} : { content: text }), order: this.queued.map((one) => one["turn_uuid"]) });
   }
 
-  /** The state of a session. The conversation's is that of its last one, which may be queued. */
-  private stateOf(id: string): Data {
-    const at = id === "thread" ? this.queued.length - 1 : this.queued.findIndex((one) => one["session_id"] === id);
-    if (at < 0) return this.sessions[id] ?? this.session;
-    return { ...this.session, id: this.queued[at]!["session_id"], status: "starting", state: "queued", parent_session_id: at === 0 ? this.session["id"] : this.queued[at - 1]!["session_id"] };
+  /** A turn, by its uuid or number. The session's is its last one, which may be queued. */
+  private turnOf(id: string): Data {
+    const at = id === "thread" ? this.queued.length - 1 : this.queued.findIndex((one) => one["turn_uuid"] === id);
+    if (at < 0) return id === this.session["turn"] ? this.session : (this.turns[id] ?? this.session);
+    const { turn, turn_uuid, prompt } = this.queued[at]!;
+    return { ...this.session, turn, turn_uuid, prompt, state: "queued", parent: (at === 0 ? this.session : this.queued[at - 1]!)["turn"] };
   }
 
   private answer(method: string, params: Data): unknown {
@@ -103,47 +110,49 @@ export class FakeHost {
         const end = offset + ((params["limit"] as number | undefined) ?? this.items.length);
         return { events: this.items.slice(offset, end), total: this.items.length, ...(end < this.items.length ? { next_offset: end } : {}) };
       }
-      case "getSessionState":
-        return { session: this.stateOf(params["session_id"] as string) };
-      case "fetchApprovals":
+      case "turn.get":
+        return { turn: this.turnOf(params["turn"] as string) };
+      case "session.get":
+        return { session: this.turnOf(params["session"] as string), queued: this.queued };
+      case "approval.list":
         return { approvals: this.approvals };
       case "getAttachment":
         return { id: params["id"], size: 10, data: this.attachments[params["id"] as string] ?? "" };
-      case "sendDecision":
-        this.event("approval_resolved", { approval_id: params["approval_id"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
+      case "approval.decide":
+        this.event("approval_resolved", { approval_id: params["approval"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
         return { success: true };
-      case "continueSession": {
+      case "session.prompt": {
         const working = this.session["state"] === "running" || this.session["state"] === "waiting_input";
+        const started = (turn: unknown, turn_uuid: unknown, state: unknown, delivered: string): Data => ({ turn, session: 12, turn_uuid, session_uuid: "thread", agent: "demo", state, delivered });
         if (working && params["deliver"] === "steer" && params["content"] === undefined) {
-          this.event("conversation_updated", { event_type: "message", role: "user", message_id: `now-${++this.seq}`, content: params["query"] });
-          return { session_id: this.session["id"], run_id: this.session["id"], task_id: this.session["id"], thread_id: "thread", agent: "demo", status: this.session["state"], delivered: "injected" };
+          this.event("conversation_updated", { event_type: "message", role: "user", message_id: `now-${++this.seq}`, content: params["prompt"] });
+          return started(this.session["turn"], this.session["turn_uuid"], this.session["state"], "injected");
         }
         const id = `run-${++this.runs}`;
-        this.event("conversation_updated", { session_id: id, event_type: "message", role: "user", message_id: `prompt-${this.runs}`, content: params["query"] });
+        const turn = `12.${this.runs + 1}`;
+        this.event("conversation_updated", { session_id: id, event_type: "message", role: "user", message_id: `prompt-${this.runs}`, content: params["prompt"] });
         if (working) {
-          this.queued.push({ session_id: id, task_id: id, query: params["query"], created_at: "2026-01-02T03:04:05Z", editable: params["query"] !== "not editable" });
+          this.queued.push({ turn, turn_uuid: id, prompt: params["prompt"], created_at: "2026-01-02T03:04:05Z", editable: params["prompt"] !== "not editable" });
           this.send("session_status_changed", { session_id: id, state: "queued" });
         }
-        return { session_id: id, run_id: id, task_id: id, thread_id: "thread", agent: "demo", status: "starting", delivered: working ? "queued" : "started" };
+        return started(turn, id, working ? "queued" : "starting", working ? "queued" : "started");
       }
-      case "session.queue":
-        return { queued: this.queued };
-      case "session.editQueued":
-      case "session.moveQueued":
-        this.changeQueue(params as { session_id: string });
+      case "turn.edit":
+      case "turn.move":
+        this.changeQueue(params as { turn: string });
         return { queued: this.queued };
       case "session.set":
-        return { live: true, session: this.session };
-      case "interruptSession":
-        return { success: true, session_id: params["session_id"], status: "interrupting" };
+        return { live: true, turn: this.session };
+      case "turn.interrupt":
+        return { turn: this.session["turn"], state: "interrupting" };
       case "panel.choose":
         this.start.newSession!.chosen = { ...this.start.newSession!.chosen, ...params };
         return this.start.newSession;
       case "panel.launch":
         delete this.start.newSession;
-        this.items.push({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, event_type: "message", sequence: 1, seq: 1, key: "p1", role: "user", content: params["query"] });
-        this.session = { ...this.session, status: "running", state: "running" };
-        return { beside: ["task-0007"] };
+        this.items.push({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, event_type: "message", sequence: 1, seq: 1, key: "p1", role: "user", content: params["prompt"] });
+        this.session = { ...this.session, state: "running" };
+        return { beside: ["7.1"] };
       case "panel.answer":
         return { answered: true };
       case "panel.findFiles":

@@ -1,4 +1,4 @@
-// The runs of a conversation: their states, usage and queue; and the state of the session's gates.
+// The turns of a session: their states, usage and queue; and the state of the session's gates.
 import type { HubEvent, SilentEvent } from "../protocol";
 import { objectOf, stringOf } from "./json";
 import type { Data } from "./json";
@@ -6,111 +6,111 @@ import type { Data } from "./json";
 const active = new Set(["starting", "running", "waiting_input", "interrupting"]);
 const ended = new Set(["completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"]);
 
-/** The runs of a conversation, by session id. */
-export class Runs {
+/** The turns of a session, by uuid. */
+export class Turns {
   private readonly states = new Map<string, string>();
   private readonly usage = new Map<string, Data>();
   private readonly begins = new Map<string, string>();
   private readonly reasons = new Map<string, string>();
   private readonly editable = new Map<string, boolean>();
-  /** Queued runs behind which another run was active. They wait until they begin, also while no run is active. */
+  /** Queued turns behind which another turn was active. They wait until they begin, also while no turn is active. */
   private readonly behind = new Set<string>();
   private order: ReadonlyMap<string, number> = new Map();
   private silentSince: string | undefined;
 
-  /** Since when the agent is silent. undefined: it is not silent, or no run waits for it. */
+  /** Since when the agent is silent. undefined: it is not silent, or no turn waits for it. */
   get silent(): string | undefined {
     return this.silentSince;
   }
 
-  /** The active run. */
+  /** The active turn. */
   get active(): string | undefined {
     return [...this.states].find(([, state]) => active.has(state))?.[0];
   }
 
-  /** The queued runs. */
+  /** The queued turns. */
   get queued(): string[] {
-    return [...this.states].filter(([, state]) => state === "queued").map(([run]) => run);
+    return [...this.states].filter(([, state]) => state === "queued").map(([turn]) => turn);
   }
 
-  /** Whether a run is queued behind another one. */
-  waits(run: string): boolean {
-    return this.states.get(run) === "queued" && this.behind.has(run);
+  /** Whether a turn is queued behind another one. */
+  waits(turn: string): boolean {
+    return this.states.get(turn) === "queued" && this.behind.has(turn);
   }
 
-  /** Sets the order of the queued runs. */
+  /** Sets the order of the queued turns. */
   setOrder(order: readonly string[]): void {
-    this.order = new Map(order.map((run, at) => [run, at]));
+    this.order = new Map(order.map((turn, at) => [turn, at]));
   }
 
-  /** The place of a queued run. Runs that came after the order was set are last. */
-  place(run: string): number {
-    return this.order.get(run) ?? this.order.size;
+  /** The place of a queued turn. Turns that came after the order was set are last. */
+  place(turn: string): number {
+    return this.order.get(turn) ?? this.order.size;
   }
 
   /** Sets which queued prompts can be edited and moved. */
-  setEditable(queued: ReadonlyArray<{ session_id: string; editable: boolean }>): void {
-    for (const { session_id: run, editable } of queued) this.editable.set(run, editable);
+  setEditable(queued: ReadonlyArray<{ turn_uuid: string; editable: boolean }>): void {
+    for (const { turn_uuid: turn, editable } of queued) this.editable.set(turn, editable);
   }
 
   /** Whether a queued prompt can be edited and moved. undefined: not known yet. */
-  isEditable(run: string): boolean | undefined {
-    return this.editable.get(run);
+  isEditable(turn: string): boolean | undefined {
+    return this.editable.get(turn);
   }
 
-  /** The runs with a known state. */
+  /** The turns with a known state. */
   get ids(): string[] {
     return [...this.states.keys()];
   }
 
-  /** The last run with a known state. */
+  /** The last turn with a known state. */
   get last(): string | undefined {
     return [...this.states.keys()].at(-1);
   }
 
-  state(run: string): string | undefined {
-    return this.states.get(run);
+  state(turn: string): string | undefined {
+    return this.states.get(turn);
   }
 
-  hasEnded(run: string): boolean {
-    return ended.has(this.states.get(run) ?? "");
+  hasEnded(turn: string): boolean {
+    return ended.has(this.states.get(turn) ?? "");
   }
 
-  /** Why a run is being interrupted, if an event said so. */
-  reason(run: string): string | undefined {
-    return this.reasons.get(run);
+  /** Why a turn is being interrupted, if an event said so. */
+  reason(turn: string): string | undefined {
+    return this.reasons.get(turn);
   }
 
-  setReason(run: string, reason: string): void {
-    this.reasons.set(run, reason);
+  setReason(turn: string, reason: string): void {
+    this.reasons.set(turn, reason);
   }
 
-  usageOf(run: string): Readonly<Data> {
-    return this.usage.get(run) ?? {};
+  usageOf(turn: string): Readonly<Data> {
+    return this.usage.get(turn) ?? {};
   }
 
-  setUsage(run: string, data: Data): void {
-    this.usage.set(run, { ...this.usage.get(run), ...data });
+  setUsage(turn: string, data: Data): void {
+    this.usage.set(turn, { ...this.usage.get(turn), ...data });
   }
 
-  /** When a run began, if an event said so. */
-  began(run: string): string | undefined {
-    return this.begins.get(run);
+  /** When a turn began, if an event said so. */
+  began(turn: string): string | undefined {
+    return this.begins.get(turn);
   }
 
   /**
-   * Sets the state of a run, with the time of the event. Returns false if the run has ended, or if it has begun and would
+   * Sets the state of a turn, with the time of the event. Returns false if the turn has ended, or if it has begun and would
    * be queued again: then a reply is older than an event.
    */
-  setState(run: string, state: string, at?: string): boolean {
-    const known = this.states.get(run);
+  setState(turn: string, state: string, at?: string): boolean {
+    const known = this.states.get(turn);
     if (known !== undefined && ended.has(known) && !ended.has(state)) return false;
     if (known !== undefined && active.has(known) && state === "queued") return false;
-    this.states.set(run, state);
+    this.states.set(turn, state);
     if (this.active !== undefined) for (const queued of this.queued) this.behind.add(queued);
-    if (state === "starting" && at !== undefined) this.begins.set(run, at);
+    if (state === "starting" && at !== undefined) this.begins.set(turn, at);
     // An agent that waits for the user, or has ended, is not silent.
-    if (state !== "starting" && state !== "running" && (this.active === undefined || this.active === run)) this.silentSince = undefined;
+    if (state !== "starting" && state !== "running" && (this.active === undefined || this.active === turn)) this.silentSince = undefined;
     return true;
   }
 
@@ -118,13 +118,13 @@ export class Runs {
     this.silentSince = ended ? undefined : since;
   }
 
-  /** Takes the silence from getSessionState, unless an event reported one. */
+  /** Takes the silence from turn.get, unless an event reported one. */
   wasSilent(since: string): void {
     this.silentSince ??= since;
   }
 }
 
-/** The state of a session's gates, commands that have to succeed: from getSessionState, updated by events. */
+/** The state of a session's gates, commands that have to succeed: from turn.get, updated by events. */
 export interface Gates {
   /** working, checking, passed, failed or stopped. */
   state: string;
