@@ -68,7 +68,7 @@ async function signIn({ connection, folder }: Project, { name, title }: Agent, b
     const wanted = (method.missing ?? method.variables ?? []).join(" and ");
     void inform(`${title} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
   } else if (method) {
-    await working(`signing in to ${title}, which may open your browser`, () => connection.request("agent.authenticate", { agent: name, method: method.id }));
+    await working(`signing in to ${title}, which may open your browser`, () => connection.request("agent.login", { agent: name, method: method.id }));
     if ((await inform(`you are signed in to ${title}`, session)) === session) begin();
   }
 }

@@ -80,7 +80,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
     const transport = webviewTransport(webview);
     const [page, fromPage] = [new JSONRPCClient(transport), new JSONRPCServer(transport, { onError })];
     const own = (): Session[] => project.model.sessions.filter(({ attempts }) => attempts === key);
-    const comparison = new ComparedAttempts(project, () => own()[0]?.turn_uuid ?? session.turn_uuid, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
+    const comparison = new ComparedAttempts(project, () => own()[0]?.session_uuid ?? session.session_uuid, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
     for (const [name, method] of Object.entries(comparison.methods)) fromPage.method(name, async (params) => ((await method((params ?? {}) as never)), null));
     const states = (): string => JSON.stringify(own().map(({ turn_uuid, state, gates, worktree }) => [turn_uuid, state, gates?.state, worktree?.gone]).sort());
     let shown = states();
@@ -103,7 +103,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
 
 /** The attempts at one prompt, as their page shows them. */
 export class ComparedAttempts {
-  private known: Result<"session.attempts"> = { query: "", attempts: [] };
+  private known: Result<"attempt.list"> = { prompt: "", attempts: [] };
   private notes: string[] = [];
   private refreshing: Promise<void> | undefined;
   private again = false;
@@ -130,7 +130,7 @@ export class ComparedAttempts {
     this.refreshing ??= (async () => {
       while (this.again) {
         this.again = false;
-        this.known = await this.project.connection.request("session.attempts", { session_id: this.session() });
+        this.known = await this.project.connection.request("attempt.list", { session: this.session() });
         this.show({ ...this.known, notes: this.notes });
       }
     })().finally(() => (this.refreshing = undefined));
@@ -138,20 +138,20 @@ export class ComparedAttempts {
   }
 
   private attempt(session: string): Attempt {
-    const found = this.known.attempts.find(({ thread_id }) => thread_id === session);
+    const found = this.known.attempts.find(({ session_uuid }) => session_uuid === session);
     if (!found) throw new Error("this attempt was deleted");
     return found;
   }
 
-  private async conversation({ session_id }: Attempt): Promise<ProjectSession> {
-    const { turn: session } = await this.project.connection.request("turn.get", { turn: session_id });
+  private async conversation({ turn_uuid }: Attempt): Promise<ProjectSession> {
+    const { turn: session } = await this.project.connection.request("turn.get", { turn: turn_uuid });
     return { project: this.project, session };
   }
 
   /** openFile shows how an attempt has changed a file since the common commit, else the change that its session has recorded. */
-  private async openFile({ thread_id, worktree }: Attempt, path: string): Promise<void> {
-    const { attempts } = await this.project.connection.request("session.attempts", { session_id: this.session(), patch: true });
-    const attempt = attempts.find((one) => one.thread_id === thread_id);
+  private async openFile({ session_uuid, worktree }: Attempt, path: string): Promise<void> {
+    const { attempts } = await this.project.connection.request("attempt.list", { session: this.session(), patch: true });
+    const attempt = attempts.find((one) => one.session_uuid === session_uuid);
     if (!attempt || !worktree) throw new Error("this attempt was deleted");
     const file = join(worktree.dir, path);
     const change = madeByPatch(await textOf(file), attempt.patch ?? "", path);
@@ -170,9 +170,9 @@ export class ComparedAttempts {
     const working = this.known.attempts.filter((other) => other !== attempt && isWorking(other)).map((other) => `${agentWords(other)} (${other.turn})`);
     const interrupt = "Interrupt and Discard";
     if (working.length > 0 && (await confirm(`${working.join(" and ")} still ${working.length === 1 ? "works" : "work"}`, "Choosing another attempt interrupts and discards this work. A git ref keeps it.", interrupt)) !== interrupt) return;
-    let chosen: Result<"session.chooseAttempt">;
+    let chosen: Result<"attempt.choose">;
     try {
-      chosen = await this.project.connection.request("session.chooseAttempt", { session_id: attempt.session_id, method, ...(working.length > 0 && { interrupt: true }) });
+      chosen = await this.project.connection.request("attempt.choose", { session: attempt.session_uuid, method, ...(working.length > 0 && { interrupt: true }) });
     } catch (error) {
       return showRefusal(error, await this.conversation(attempt), this.parts.panels);
     }
@@ -182,13 +182,13 @@ export class ComparedAttempts {
   }
 }
 
-function discardedWords({ agent, turn, ref, error, branch_kept, cleanup_error: cleanup }: Result<"session.chooseAttempt">["discarded"][number]): string {
+function discardedWords({ agent, turn, ref, error, branch_kept, cleanup_error: cleanup }: Result<"attempt.choose">["discarded"][number]): string {
   if (error) return `${agent} (${turn}) stays: ${error}`;
   return [`${agent} (${turn}) is discarded`, ...(branch_kept ? ["its branch stays, because another working tree has it checked out"] : []), ...(cleanup ? [`its cleanup failed: ${cleanup}`] : []), ...(ref ? [`its work is kept: git branch NAME ${ref}`] : [])].join("; ");
 }
 
 /** Says what was landed and discarded, and offers to copy the commands that bring the others back. */
-async function offerCopy(text: string, { discarded }: Result<"session.chooseAttempt">): Promise<void> {
+async function offerCopy(text: string, { discarded }: Result<"attempt.choose">): Promise<void> {
   const commands = discarded.flatMap(({ ref }) => (ref ? [`git branch NAME ${ref}`] : []));
   const copy = commands.length === 1 ? "Copy Command" : "Copy Commands";
   if ((await inform(text, ...(commands.length > 0 ? [copy] : []))) === copy) await vscode.env.clipboard.writeText(commands.join("\n"));

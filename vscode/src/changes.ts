@@ -1,7 +1,7 @@
 // The changes of sessions in VS Code's diff editor, where the user accepts and reverts each hunk.
 import * as vscode from "vscode";
 import { decisionsFor, extents, hunkAt, partsOf, progressOf, stateWords } from "./hub/changes";
-import type { Decision, Part, Side, Snapshot } from "./hub/changes";
+import type { ChangedFile, Decision, Part, Side } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
 import { sessionWithQueue } from "./hub/model";
 import type { Request, Session } from "./hub/model";
@@ -36,7 +36,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   private readonly lensesChanged = new vscode.EventEmitter<void>();
   readonly onDidChange = this.changed.event;
   readonly onDidChangeCodeLenses = this.lensesChanged.event;
-  private readonly byTurn = new Map<string, Promise<Snapshot[]>>();
+  private readonly byTurn = new Map<string, Promise<ChangedFile[]>>();
   private readonly marks: Record<"accepted" | "reverted", vscode.TextEditorDecorationType>;
   private readonly subscriptions: vscode.Disposable[];
 
@@ -72,39 +72,39 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       void inform(path === undefined ? `${nameOf(of.session)} has reported no changed file` : `${path} was not changed in ${nameOf(of.session)}`);
       return;
     }
-    const { turn, snapshots } = found;
+    const { turn, files } = found;
     const folder = of.project.folder.uri.fsPath;
-    const sides = (snapshot: Snapshot): [vscode.Uri | undefined, vscode.Uri | undefined] => {
-      const side = (side: Side): vscode.Uri | undefined => (snapshot[side] === null ? undefined : uriOf({ folder, turn, file: snapshot.file_path, side }));
+    const sides = (file: ChangedFile): [vscode.Uri | undefined, vscode.Uri | undefined] => {
+      const side = (side: Side): vscode.Uri | undefined => (file[side] === null ? undefined : uriOf({ folder, turn, file: file.path, side }));
       return [side("before"), side("after")];
     };
-    const snapshot = path !== undefined ? snapshots.find(isAt(of.session, path)) : snapshots.length === 1 ? snapshots[0] : undefined;
-    if (snapshot) {
-      if (snapshot.binary) throw new Error(`${snapshot.file_path} is binary: its change cannot be shown`);
-      const place = { folder, turn, file: snapshot.file_path };
+    const file = path !== undefined ? files.find(isAt(of.session, path)) : files.length === 1 ? files[0] : undefined;
+    if (file) {
+      if (file.binary) throw new Error(`${file.path} is binary: its change cannot be shown`);
+      const place = { folder, turn, file: file.path };
       // A created or deleted file has an empty side.
-      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${shownPath(snapshot.file_path, of.session.working_dir)} (${short(nameOf(of.session), 40)})`);
+      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${shownPath(file.path, of.session.working_dir)} (${short(nameOf(of.session), 40)})`);
       return;
     }
-    await vscode.commands.executeCommand("vscode.changes", `Changes of ${short(nameOf(of.session), 40)}`, snapshots.map((snapshot) => [vscode.Uri.file(snapshot.file_path), ...sides(snapshot)]));
+    await vscode.commands.executeCommand("vscode.changes", `Changes of ${short(nameOf(of.session), 40)}`, files.map((file) => [vscode.Uri.file(file.path), ...sides(file)]));
   }
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const place = placeOf(uri);
-    const snapshot = place && (await this.snapshot(place));
-    return snapshot?.[place!.side] ?? "";
+    const file = place && (await this.file(place));
+    return file?.[place!.side] ?? "";
   }
 
   async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
     const place = placeOf(document.uri);
     if (place?.side !== "after") return [];
-    const snapshot = await this.snapshot(place);
+    const file = await this.file(place);
     const last = document.lineCount - 1;
     const lens = (line: number, title: string, command: string, ...args: unknown[]): vscode.CodeLens =>
       new vscode.CodeLens(new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0), { title, command, arguments: [document.uri, ...args] });
-    if (!snapshot) return [];
-    const parts: Array<{ part: Part; line: number; words: string }> = extents(snapshot, "after").map(({ hunk, extent }) => ({ part: hunk, line: extent.line, words: stateWords(hunk) }));
-    const { mode } = snapshot;
+    if (!file) return [];
+    const parts: Array<{ part: Part; line: number; words: string }> = extents(file, "after").map(({ hunk, extent }) => ({ part: hunk, line: extent.line, words: stateWords(hunk) }));
+    const { mode } = file;
     if (mode) parts.unshift({ part: mode, line: 0, words: `Mode ${mode.old} → ${mode.new}${stateWords(mode) === "" ? "" : `: ${stateWords(mode)}`}` });
     return parts.flatMap(({ part, line, words }) =>
       decisionsFor(part).map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, part.id)));
@@ -118,35 +118,35 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   /** find returns the last turn of a session that changed a file. Without a path: any file. */
-  private async find({ project, session }: ProjectSession, path?: string): Promise<{ turn: string; snapshots: Snapshot[] } | undefined> {
+  private async find({ project, session }: ProjectSession, path?: string): Promise<{ turn: string; files: ChangedFile[] } | undefined> {
     const request: Request = (method, params) => project.connection.request(method, params);
     const known = await sessionWithQueue(request, session.session_uuid);
     // Queued turns have changed nothing yet.
     let { turn_uuid: turn, parent } = known.ahead ?? known.session;
     for (let i = 0; i < longestWay; i++) {
       this.forget(project, turn);
-      const snapshots = await this.snapshots(project, turn);
-      if (path === undefined ? snapshots.length > 0 : snapshots.some(isAt(session, path))) return { turn, snapshots };
+      const files = await this.files(project, turn);
+      if (path === undefined ? files.length > 0 : files.some(isAt(session, path))) return { turn, files };
       if (!parent) return undefined;
       ({ turn: { turn_uuid: turn, parent } } = await request("turn.get", { turn: parent }));
     }
     return undefined;
   }
 
-  private snapshots(project: Project, turn: string): Promise<Snapshot[]> {
+  private files(project: Project, turn: string): Promise<ChangedFile[]> {
     const key = keyOf(project.folder.uri.fsPath, turn);
     let known = this.byTurn.get(key);
     if (!known) {
-      known = project.connection.request("getSessionSnapshots", { session_id: turn }).then(({ snapshots }) => snapshots);
+      known = project.connection.request("change.list", { turn }).then(({ changes }) => changes);
       this.byTurn.set(key, known);
       known.catch(() => this.byTurn.delete(key));
     }
     return known;
   }
 
-  private async snapshot({ folder, turn, file }: Place): Promise<Snapshot | undefined> {
+  private async file({ folder, turn, file }: Place): Promise<ChangedFile | undefined> {
     const project = this.projects.at(folder);
-    return project && (await this.snapshots(project, turn)).find(({ file_path }) => file_path === file);
+    return project && (await this.files(project, turn)).find(({ path }) => path === file);
   }
 
   private forget({ folder }: Project, turn: string): void {
@@ -174,8 +174,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   private async markEditor(editor: vscode.TextEditor, place: Place): Promise<void> {
-    const snapshot = await this.snapshot(place);
-    const all = snapshot ? extents(snapshot, "after") : [];
+    const file = await this.file(place);
+    const all = file ? extents(file, "after") : [];
     const last = editor.document.lineCount - 1;
     for (const state of ["accepted", "reverted"] as const) {
       editor.setDecorations(this.marks[state], all.filter(({ hunk }) => hunk.state === state).map(({ extent: { line, count } }) => new vscode.Range(Math.min(line, last), 0, Math.min(line + Math.max(0, count - 1), last), 0)));
@@ -184,10 +184,10 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
 
   private async decideHunk(decision: Decision, uri?: vscode.Uri, id?: string): Promise<void> {
     const place = this.placeHere(uri);
-    const snapshot = await this.snapshot(place);
+    const file = await this.file(place);
     const editor = vscode.window.activeTextEditor;
-    const part = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : partsOf(snapshot).find((part) => part.id === id));
-    if (!part && snapshot && id === undefined) throw new Error("there is no change at the cursor: move the cursor into a change");
+    const part = file && (id === undefined ? hunkAt(file, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : partsOf(file).find((part) => part.id === id));
+    if (!part && file && id === undefined) throw new Error("there is no change at the cursor: move the cursor into a change");
     if (!part) throw new Error("this change no longer exists");
     if (!decisionsFor(part).includes(decision)) throw new Error(`this change is already ${part.state}`);
     await this.decide(place, decision, part);
@@ -200,7 +200,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   private async decide({ folder, turn, file }: Place, decision: Decision, part?: Part): Promise<void> {
     const project = this.projects.at(folder);
     if (!project) throw new Error(`the folder ${folder} is no longer open`);
-    const decided = await project.connection.request("session.decideChange", { session_id: turn, path: file, decision, ...(part ? { hunk: part.id } : {}) });
+    const decided = await project.connection.request(`change.${decision}`, { turn, path: file, ...(part ? { hunk: part.id } : {}) });
     this.refresh(project, turn);
     const progress = progressOf(partsOf(decided));
     vscode.window.setStatusBarMessage(`Duet: ${shownPath(file, project.model.ofTurn(turn)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
@@ -231,7 +231,7 @@ function placeOf(uri: vscode.Uri | undefined): Place | undefined {
 }
 
 /** isAt matches a file by its path, absolute or relative to the working directory of the session. */
-function isAt({ working_dir }: Session, path: string): (snapshot: Snapshot) => boolean {
+function isAt({ working_dir }: Session, path: string): (file: ChangedFile) => boolean {
   const whole = vscode.Uri.joinPath(vscode.Uri.file(working_dir), path).fsPath;
-  return ({ file_path }) => file_path === path || file_path === whole;
+  return (file) => file.path === path || file.path === whole;
 }

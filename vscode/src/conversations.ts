@@ -11,7 +11,7 @@ import type { Project, ProjectSession } from "./projects";
 import type { Result } from "./protocol";
 import { discardWorktree, hasWorktree, land } from "./worktrees";
 
-type Hit = Result<"searchConversations">["hits"][number];
+type Hit = Result<"session.search">["hits"][number];
 type Rule = Result<"rule.list">["rules"][number];
 
 /** The most hits of a search in each project. */
@@ -34,7 +34,7 @@ export async function deleteConversation(of: ProjectSession, panels: Panels): Pr
   const pressed = await confirm(`delete the session "${nameOf(session)}"?`, detail, remove);
   if (pressed !== remove) return;
   try {
-    const { worktree } = await project.connection.request("session.delete", { session_id: session.turn_uuid });
+    const { worktree } = await project.connection.request("session.delete", { session: session.session_uuid });
     if (worktree) void inform(`the session is deleted; its worktree stays: ${worktree}`);
   } catch (error) {
     if (kindOf(error) !== "would_lose_work") throw error;
@@ -64,14 +64,14 @@ export async function rewind({ project, session }: ProjectSession, panels: Panel
   const items = turns.map((turn) => ({ label: short(turn.prompt.replace(/\s+/g, " "), 80), description: `${turn.turn} · ${age(turn.created_at, Date.now())}`, turn }));
   const turn = (await vscode.window.showQuickPick(items, { title: `Go back to before which prompt of ${nameOf(session)}?` }))?.turn;
   if (!turn) return;
-  const preview = await connection.request("session.rewind", { session_id: turn.turn_uuid, preview: true });
+  const preview = await connection.request("session.rewind", { turn: turn.turn_uuid, preview: true });
   const restored = preview.files.filter(({ left }) => !left).length;
   const [restore, all, keep] = [`Restore ${files(restored)}`, "Restore All Files", "Keep the Files"];
   const buttons = [...(restored > 0 ? [restore] : []), ...(restored < preview.files.length ? [all] : []), keep];
   const pressed = await confirm(`go back to before "${short(turn.prompt, 60)}"?`, rewindDetail(preview, session.working_dir), ...buttons);
   if (pressed === undefined) return;
   if (pressed !== keep) {
-    const done = await connection.request("session.rewind", { session_id: turn.turn_uuid, all: pressed === all });
+    const done = await connection.request("session.rewind", { turn: turn.turn_uuid, all: pressed === all });
     void offerUndo(project, turn.turn_uuid, done);
   }
   const name = nameOf(session);
@@ -86,7 +86,7 @@ async function offerUndo({ connection }: Project, id: string, done: Rewound): Pr
   const busy = done.files.filter(({ left }) => left === "busy").length;
   const text = `${files(done.files.filter(({ left }) => !left).length)} restored${busy > 0 ? `; ${files(busy)} could not be` : ""}`;
   if ((await inform(text, "Undo")) !== "Undo") return;
-  const undone = await connection.request("session.rewind", { session_id: id, undo: true });
+  const undone = await connection.request("session.rewind", { turn: id, undo: true });
   const left = undone.files.filter((file) => file.left).length;
   void inform(`${files(undone.files.length - left)} restored${left > 0 ? `; ${files(left)} edited meanwhile, which ${left === 1 ? "stays" : "stay"}` : ""}`);
 }
@@ -113,11 +113,11 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   const query = await vscode.window.showInputBox({ title: "Search sessions", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;
   const found = await Promise.all(projects.map(async (project) => {
-    const { hits } = await project.connection.request("searchConversations", { query, limit: mostHits });
+    const { hits } = await project.connection.request("session.search", { query, limit: mostHits });
     return hits.map((hit) => ({ project, hit }));
   }));
   const items = await Promise.all(best(found.flat()).map(async ({ project, hit }) => ({
-    label: short(hit.title) || nameOf(await sessionWith(project, hit.thread_id)),
+    label: short(hit.title) || nameOf(await sessionWith(project, hit.session_uuid)),
     description: [hit.turn, hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
     detail: short(hit.snippet.replace(/\s+/g, " "), 160),
     project, hit,
@@ -128,7 +128,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   }
   const chosen = await vscode.window.showQuickPick(items, { title: "Which session?", matchOnDetail: true });
   if (!chosen) return;
-  await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
+  await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.session_uuid) }, chosen.hit.event_id);
 }
 
 /** Returns a session by its last turn. */
@@ -139,7 +139,7 @@ async function sessionWith({ connection }: Project, uuid: string): Promise<Sessi
 /** best returns the best hit of each session, the best first. */
 function best<H extends { hit: Hit }>(hits: readonly H[]): H[] {
   const sessions = new Map<string, H>();
-  for (const of of [...hits].sort((a, b) => a.hit.rank - b.hit.rank)) if (!sessions.has(of.hit.thread_id)) sessions.set(of.hit.thread_id, of);
+  for (const of of [...hits].sort((a, b) => a.hit.rank - b.hit.rank)) if (!sessions.has(of.hit.session_uuid)) sessions.set(of.hit.session_uuid, of);
   return [...sessions.values()];
 }
 
@@ -150,7 +150,7 @@ export async function revokeRules({ connection }: Project, session?: string): Pr
     void inform("this project has no rules from answers");
     return;
   }
-  const own = (rule: Rule): number => (session !== undefined && rule.thread_id === session ? 0 : 1);
+  const own = (rule: Rule): number => (session !== undefined && rule.session_uuid === session ? 0 : 1);
   const items = [...rules].sort((a, b) => own(a) - own(b)).map((rule) => ({ label: ruleWords(rule), description: scopeWords(rule), id: rule.rule_id }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Revoke which rules? The agent asks again then.", canPickMany: true, matchOnDescription: true });
   for (const { id } of chosen ?? []) await connection.request("rule.delete", { rule_id: id });

@@ -43,7 +43,7 @@ export async function land(of: ProjectSession, panels: Panels): Promise<void> {
   if (!method) return;
   let done: Result<"session.land">;
   try {
-    done = await project.connection.request("session.land", { session_id: session.turn_uuid, method });
+    done = await project.connection.request("session.land", { session: session.session_uuid, method });
   } catch (error) {
     return showRefusal(error, of, panels);
   }
@@ -78,7 +78,7 @@ export async function showRefusal(error: unknown, of: ProjectSession, panels: Pi
 
 /** Deletes the worktree of a session and its branch. If work is not landed, the user is asked first, and git keeps it. */
 export async function discardWorktree({ project, session }: ProjectSession): Promise<void> {
-  const discard = (force: boolean): Promise<Result<"session.discard">> => project.connection.request("session.discard", { session_id: session.turn_uuid, force });
+  const discard = (force: boolean): Promise<Result<"session.discard">> => project.connection.request("session.discard", { session: session.session_uuid, force });
   let done: Result<"session.discard">;
   try {
     done = await discard(false);

@@ -5,7 +5,7 @@ export type { Attempt } from "../protocol";
 
 /** The data of the page that compares attempts. */
 export interface Comparison {
-  query: string;
+  prompt: string;
   attempts: Attempt[];
   /** What became of the attempts when one was chosen. */
   notes: string[];

@@ -36,7 +36,7 @@ export class Builds {
   constructor(private readonly connection: HubConnection) {}
 
   async list(): Promise<Buildable[]> {
-    return (await this.connection.request("listBuilds", {})).builds;
+    return (await this.connection.request("build.list", {})).builds;
   }
 
   /**
@@ -66,7 +66,7 @@ export class Builds {
       else if (progress.output) listener.onOutput(progress.output);
     });
     try {
-      return await this.connection.request("build", { name }, token);
+      return await this.connection.request("build.run", { name }, token);
     } finally {
       stop();
     }
@@ -84,7 +84,7 @@ export interface Gate {
 
 /** Lists the gates. Rejects as HubConnection.request does, also if the workspace is not trusted. */
 export async function listGates(connection: HubConnection): Promise<Gate[]> {
-  const { gates, waiting } = await connection.request("listGates", {});
+  const { gates, waiting } = await connection.request("gate.list", {});
   return [
     ...gates.map(({ name, command }) => ({ name, command, waitsForTrust: false })),
     ...waiting.map((name) => ({ name, command: [], waitsForTrust: true })),
@@ -105,7 +105,7 @@ export async function checkGate(connection: HubConnection, gate: string, print: 
     if (of === gate) print(output);
   });
   try {
-    return await connection.request("checkGate", { gate }, token);
+    return await connection.request("gate.check", { gate }, token);
   } finally {
     stop();
   }

@@ -1,21 +1,23 @@
 // The changes of a session, hunk by hunk, and the user's decision on each.
 import { applyPatch, parsePatch, reversePatch } from "diff";
-import type { ChangeDecision, Snapshot } from "../protocol";
+import type { Change as ChangedFile } from "../protocol";
 
-export type { Snapshot } from "../protocol";
+/** A file that a turn has changed. */
+export type { Change as ChangedFile } from "../protocol";
 
 /** A hunk. Lines count from 1. If a side has no lines, its start is the line before. */
-export type Hunk = Snapshot["hunks"][number];
+export type Hunk = ChangedFile["hunks"][number];
 
 /** A part of a change with a decision of its own: a hunk, or the change of the mode. */
 export type Part = Pick<Hunk, "id" | "state">;
 
 /** The parts of the change of a file. */
-export function partsOf({ hunks, mode }: Pick<Snapshot, "hunks" | "mode">): Part[] {
+export function partsOf({ hunks, mode }: Pick<ChangedFile, "hunks" | "mode">): Part[] {
   return mode ? [mode, ...hunks] : hunks;
 }
 
-export type Decision = ChangeDecision;
+/** What a user decides about a change: the verb of a method change.*. */
+export type Decision = "accept" | "revert" | "reopen";
 
 export type Side = "before" | "after";
 
@@ -36,7 +38,7 @@ interface Extent {
 }
 
 /** The hunks of a file, each with its extent on one side. */
-export function extents({ hunks, diff }: Pick<Snapshot, "hunks" | "diff">, side: Side): Array<{ hunk: Hunk; extent: Extent }> {
+export function extents({ hunks, diff }: Pick<ChangedFile, "hunks" | "diff">, side: Side): Array<{ hunk: Hunk; extent: Extent }> {
   const around = contexts(diff);
   return hunks.map((hunk, i) => {
     const [start, count] = side === "before" ? [hunk.old_start, hunk.old_lines] : [hunk.new_start, hunk.new_lines];
@@ -47,8 +49,8 @@ export function extents({ hunks, diff }: Pick<Snapshot, "hunks" | "diff">, side:
 }
 
 /** The hunk at a line, from 0. last is the last line of the side: lines deleted at the end of the file count as this line. */
-export function hunkAt(snapshot: Pick<Snapshot, "hunks" | "diff">, side: Side, line: number, last = Number.POSITIVE_INFINITY): Hunk | undefined {
-  const found = extents(snapshot, side).find(({ extent: { line: from, count } }) => {
+export function hunkAt(file: Pick<ChangedFile, "hunks" | "diff">, side: Side, line: number, last = Number.POSITIVE_INFINITY): Hunk | undefined {
+  const found = extents(file, side).find(({ extent: { line: from, count } }) => {
     const first = Math.min(from, last);
     return first <= line && line < first + Math.max(1, count);
   });

@@ -436,7 +436,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Methods that are safe to repeat: the second time they change nothing. */
-const repeatable = /^(get|list|fetch|search)[A-Z]|\.(list|get)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.(archive|attempts)|terminal\.attach)$/;
+const repeatable = /^get[A-Z]|\.(list|get|search)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
 
 /**
  * mayRetry reports whether to send a request to the next hub. A request that was pending when its hub died (-32042) may

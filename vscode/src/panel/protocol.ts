@@ -16,8 +16,7 @@ export const passedMethods = [
   "session.set",
   "turn.edit",
   "turn.move",
-  "getAttachment",
-  "getSessionSnapshots",
+  "attachment.get",
 ] as const satisfies readonly Method[];
 
 export type PassedMethod = (typeof passedMethods)[number];

@@ -15,11 +15,10 @@ const members: Record<PassedMethod, readonly string[]> = {
   "approval.decide": ["approval", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
   "session.prompt": ["session", "prompt", "content", "deliver"],
   "turn.interrupt": ["turn", "reason"],
-  "session.set": ["session_id", "agent", "mode", "model", "options"],
+  "session.set": ["session", "agent", "mode", "model", "options"],
   "turn.edit": ["turn", "prompt"],
   "turn.move": ["turn", "before"],
-  getAttachment: ["id", "offset", "limit"],
-  getSessionSnapshots: ["session_id"],
+  "attachment.get": ["id", "offset", "limit"],
 };
 
 /** The parameters that name a session or a turn. */
@@ -49,7 +48,7 @@ export class Scope {
     if (unknown !== undefined) {
       throw new RPCError(ErrorCode.InvalidParams, `${method}: a panel may not give ${unknown}; it takes ${members[method].join(", ")}`, { param: unknown, accepted: members[method] });
     }
-    if (method === "getAttachment") this.checkAttachment(given["id"]);
+    if (method === "attachment.get") this.checkAttachment(given["id"]);
     if (method === "approval.decide") await this.checkApproval(given["approval"], method);
     const checked = { ...given };
     for (const name of references.filter((one) => members[method].includes(one))) {
@@ -105,8 +104,8 @@ export class Scope {
   }
 
   private checkAttachment(id: unknown): void {
-    if (typeof id !== "string" || id === "") throw invalid("getAttachment", "id", "the id of an attachment", id);
-    if (!this.attachments.has(id)) throw foreign("getAttachment", "id", id);
+    if (typeof id !== "string" || id === "") throw invalid("attachment.get", "id", "the id of an attachment", id);
+    if (!this.attachments.has(id)) throw foreign("attachment.get", "id", id);
   }
 }
 

@@ -31,9 +31,9 @@ function call<M extends keyof ComparisonMethods>(method: M, params: ComparisonMe
   extension.request(method, params).catch((error: unknown) => setText(failure, (error as Error).message));
 }
 
-function draw({ query, attempts, notes: lines }: Comparison): void {
-  setText(title, query);
-  title.title = query;
+function draw({ prompt, attempts, notes: lines }: Comparison): void {
+  setText(title, prompt);
+  title.title = prompt;
   notes.replaceChildren(...lines.map((text) => make("p", { text })));
   // The cards are new each time, so the focus moves to the button in the same place.
   const buttons = (): HTMLButtonElement[] => [...list.querySelectorAll("button")];
@@ -43,7 +43,7 @@ function draw({ query, attempts, notes: lines }: Comparison): void {
 }
 
 function card(attempt: Attempt): HTMLElement {
-  const { thread_id: session, turn, files, more = 0, error, result, usage, state } = attempt;
+  const { session_uuid: session, turn, files, more = 0, error, result, usage, state } = attempt;
   const agent = agentWords(attempt);
   const keyed = (key: string, made: HTMLButtonElement): HTMLButtonElement => {
     made.dataset["key"] = `${session} ${key}`;

@@ -192,7 +192,7 @@ export class Pages {
   private async bytes(id: string, type: string): Promise<string | undefined> {
     const parts: string[] = [];
     for (let offset: number | undefined = 0; offset !== undefined; ) {
-      const part: PanelResult<"getAttachment"> = await this.host.request("getAttachment", { id, offset });
+      const part: PanelResult<"attachment.get"> = await this.host.request("attachment.get", { id, offset });
       if (part.size > longestPicture) return undefined;
       parts.push(part.data);
       offset = part.next_offset;

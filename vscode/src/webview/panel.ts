@@ -392,7 +392,7 @@ export class Panel implements Actions {
       setTimeout(() => this.drawHead(), 0); // with this setting, whose box is no longer busy
       return "";
     }
-    const { live, turn } = await this.host.request("session.set", { session_id: this.start.session, ...setting.change(value) });
+    const { live, turn } = await this.host.request("session.set", { session: this.start.session, ...setting.change(value) });
     this.session = turn;
     this.refresh();
     return live || !this.conversation.turns.active ? "" : `${setting.name}: it counts from the next prompt on.`;

@@ -20,10 +20,10 @@ before(async () => {
 
 after(() => pages?.close());
 
-const usage = { runs: 1, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0, time_ms: 0 };
+const usage = { turns: 1, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0, time_ms: 0 };
 const of = (name: string, over: Partial<Attempt>): Attempt => ({
-  turn: `${name}.1`, session: 1, session_id: `s-${name}`, thread_id: `t-${name}`, agent: name, state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
-} as Attempt);
+  turn: `${name}.1`, session: 1, turn_uuid: `s-${name}`, session_uuid: `t-${name}`, agent: name, state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
+});
 const attempts = [
   of("claude", {
     model: "opus", usage: { ...usage, time_ms: 65_000, cost_usd: 0.12 }, gates: { state: "failed", failing: ["test"] } as never, result: "I rewrote the parser.\n<b>It is fast.</b>",
@@ -42,7 +42,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
       },
     });
     await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "load"));
-    const show = (given: Attempt[], notes: string[] = []): Promise<void> => page.evaluate((data) => window.host.notify("comparison", data), { query: "Fix the parser", attempts: given, notes });
+    const show = (given: Attempt[], notes: string[] = []): Promise<void> => page.evaluate((data) => window.host.notify("comparison", data), { prompt: "Fix the parser", attempts: given, notes });
     await show(attempts);
     const card = (name: string): ReturnType<typeof page.getByRole> => page.getByRole("region", { name: `${name}, ${name.split(" ")[0]}.1` });
     const [claude, codex, gemini] = [card("claude (opus)"), card("codex"), card("gemini")];

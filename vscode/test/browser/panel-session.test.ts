@@ -34,7 +34,7 @@ test("mode, model and options are set; what is refused goes back and says why", 
   await model.selectOption("small");
   await page.getByText("Model is unchanged: the agent has no model small today").waitFor();
   assert.equal(await model.inputValue(), "large");
-  assert.deepEqual(await callsOf(page, "session.set"), [{ session_id: "thread", mode: "acceptEdits" }, { session_id: "thread", options: { effort: "low" } }, { session_id: "thread", model: "small" }]);
+  assert.deepEqual(await callsOf(page, "session.set"), [{ session: "thread", mode: "acceptEdits" }, { session: "thread", options: { effort: "low" } }, { session: "thread", model: "small" }]);
 });
 
 test("what the agent changes by itself is shown", async () => {

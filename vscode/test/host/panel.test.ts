@@ -55,7 +55,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
 
   // A conversation that another client has deleted says so.
   const { sessions } = await call("session.list", {});
-  await call("session.delete", { session_id: sessions[0]!.turn_uuid });
+  await call("session.delete", { session: sessions[0]!.session_uuid });
   await panel.getByText("This session was deleted.").waitFor();
 });
 

@@ -26,22 +26,22 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   const { connection, model, until } = hub;
   await connection.start();
   answers.length = shown.length = copied.length = 0;
-  const query = `Fill the cart ${JSON.stringify({ "cart.txt": "one\ntwo\n", "new.txt": "new\n" })}`;
-  const { turns } = await connection.request("attempt.start", { query, agents: [{ agent: "writer", permission_mode: "acceptEdits" }, { agent: "demo", permission_mode: "acceptEdits" }] });
+  const prompt = `Fill the cart ${JSON.stringify({ "cart.txt": "one\ntwo\n", "new.txt": "new\n" })}`;
+  const { turns } = await connection.request("attempt.start", { prompt, agents: [{ agent: "writer", mode: "acceptEdits" }, { agent: "demo", mode: "acceptEdits" }] });
   const [writer, demo] = turns.map(({ session_uuid }) => session_uuid) as [string, string];
   const has = (session: string, state: string): Promise<void> => until(`${session} is ${state}`, () => model.sessionOf({ session_uuid: session })?.state === state);
   await Promise.all([has(writer, "completed"), has(demo, "completed")]);
 
   const drawn: Comparison[] = [];
   const opened: unknown[] = [];
-  const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, () => turns[1]!.turn_uuid, {
+  const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, () => turns[1]!.session_uuid, {
     panels: { open: ({ session }) => (opened.push(session.session_uuid), Promise.resolve({ insert: () => {}, focus: () => {} } as never)) },
     documents: { openDiff: (path: string, folder: string, change: Change, about?: string) => Promise.resolve(void opened.push([path.slice(folder.length + 1), change, about])) },
     changes: { open: () => Promise.resolve(void opened.push("changes")) },
   }, (comparison) => drawn.push(comparison));
   const { load, openConversation, openFile, choose } = compared.methods;
   await load({});
-  assert.equal(drawn.at(-1)!.query, query);
+  assert.equal(drawn.at(-1)!.prompt, prompt);
   assert.deepEqual(drawn.at(-1)!.attempts.map((attempt) => [agentWords(attempt), isChoosable(attempt), changeWords(attempt)]), [["writer", true, "2 files, +2 -0"], ["demo", true, "1 file, +1 -0"]]);
   await openConversation({ session: demo });
   await openFile({ session: writer, path: "cart.txt" });

@@ -39,7 +39,7 @@ for (const [name, json] of [["deep", deepJSON], ["wide", wideJSON]] as const) {
 
     const scope = new Scope("thread", () => Promise.reject(new Error("not asked")));
     scope.note({ ...params, last: { attachment_id: "a1" } });
-    await scope.check("getAttachment", { id: "a1" });
+    await scope.check("attachment.get", { id: "a1" });
 
     const conversation = new Conversation();
     conversation.load([{ session_id: "run", event_type: "tool_call", tool_id: "c1", tool_input_json: json, created_at: "2026-01-02T03:04:05Z", is_completed: true, data: params } as never]);

@@ -167,9 +167,9 @@ test("the first prompt is sent to several agents, which the user chooses, in a r
   await page.request("panel.keepDraft", { text: "quiet", content: [], session: page.session });
   await page.request("panel.launch", { prompt: "quiet" });
   const [compared] = page.compared;
-  const { attempts } = await hub.connection.request("session.attempts", { session_id: compared!.session.turn_uuid });
+  const { attempts } = await hub.connection.request("attempt.list", { session: compared!.session.session_uuid });
   assert.deepEqual(attempts.map(({ agent, gates }) => [agent, gates?.gates, gates?.max_iterations]).sort(), [["demo", ["true"], 3], ["other", ["true"], 3]]);
-  const { turn: session } = await hub.connection.request("turn.get", { turn: attempts[1]!.session_id });
+  const { turn: session } = await hub.connection.request("turn.get", { turn: attempts[1]!.turn_uuid });
   assert.deepEqual([session.mode, session.attempts, page.closed(), beginnings.of(page.session)], ["acceptEdits", compared!.session.attempts, true, undefined]);
   const back = open({ title: "New session", chosen: { folder, agents: ["demo", "other"] } });
   assert.equal((await back.request<NewSession>("panel.choose", { agent: "other" })).chosen.agents, undefined, "one agent again");
@@ -209,7 +209,7 @@ test("an agent gets the prompt several times, with models that it has reported",
   const several = await page.request<NewSession>("panel.choose", { agents: [] });
   assert.deepEqual(several.chosen.agents, ["modeller=fast", "modeller=deep"]);
   await page.request("panel.launch", { prompt: "hello" });
-  const { attempts } = await hub.connection.request("session.attempts", { session_id: page.compared[0]!.session.turn_uuid });
+  const { attempts } = await hub.connection.request("attempt.list", { session: page.compared[0]!.session.session_uuid });
   assert.deepEqual(attempts.map(({ agent, model }) => [agent, model]).sort(), [["modeller", "deep"], ["modeller", "fast"]]);
 });
 

@@ -129,7 +129,7 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   await page.request("panel.start", {});
   const foreign = { code: -32602, message: /is not of the session that this panel shows/ };
   const named = {
-    getConversation: "session_id", getSessionSnapshots: "session_id", "session.set": "session_id", "session.get": "session", "session.prompt": "session", "turn.get": "turn", "turn.interrupt": "turn", "turn.edit": "turn", "turn.move": "turn",
+    getConversation: "session_id", "session.set": "session", "session.get": "session", "session.prompt": "session", "turn.get": "turn", "turn.interrupt": "turn", "turn.edit": "turn", "turn.move": "turn",
     "approval.list": "turn",
   };
   const numbers = (await hub.connection.request("turn.get", { turn: other.turn })).turn;
@@ -139,7 +139,7 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   }
   assert.equal((await page.request<Result<"turn.get">>("turn.get", { turn: "1.1" })).turn.turn_uuid, own.turn);
   await assert.rejects(page.request("approval.decide", { approval: theirs.approval, decision: "approve" }), foreign);
-  await assert.rejects(page.request("getAttachment", { id: attachment }), foreign);
+  await assert.rejects(page.request("attachment.get", { id: attachment }), foreign);
   assert.deepEqual(await page.request("approval.list", {}), { approvals: [] });
   for (const method of ["session.start", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
     await assert.rejects(page.request(method, {}), { code: -32601 }, method);
@@ -165,7 +165,7 @@ test("a page has the attachments of its conversation", async (t) => {
   const conversation = await page.request("getConversation", { session_id: session });
   const id = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(conversation))?.[1];
   assert.ok(id);
-  const image = await page.request<Result<"getAttachment">>("getAttachment", { id });
+  const image = await page.request<Result<"attachment.get">>("attachment.get", { id });
   assert.ok(image.data.length > 0);
 });
 

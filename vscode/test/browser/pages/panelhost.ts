@@ -116,7 +116,7 @@ export class FakeHost {
         return { session: this.turnOf(params["session"] as string), queued: this.queued };
       case "approval.list":
         return { approvals: this.approvals };
-      case "getAttachment":
+      case "attachment.get":
         return { id: params["id"], size: 10, data: this.attachments[params["id"] as string] ?? "" };
       case "approval.decide":
         this.event("approval_resolved", { approval_id: params["approval"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
