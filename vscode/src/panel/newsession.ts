@@ -119,9 +119,9 @@ export async function launch({ session, fork, gates, turns }: Beginning, { folde
 }
 
 /** Sends the first prompt to several agents, all of them or none. Each starts a session of its own. */
-export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, { prompt, ...more }: FirstPrompt): Promise<Result<"attempt.start">> {
+export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, prompt: FirstPrompt): Promise<Result<"attempt.start">> {
   return connection.request("attempt.start", {
-    prompt, ...more, working_dir: folder, agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { mode }) })),
+    ...prompt, working_dir: folder, agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { mode }) })),
     ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
   });
 }
