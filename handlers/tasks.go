@@ -391,6 +391,11 @@ func (t *tasks) usage(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (
 	total, rows, err := h.Query().Usage(ctx, f, domain.UsageBy(p.By), t.Now())
 	r.Total = usageOf(total)
 	for _, row := range rows {
+		if p.By == string(domain.UsageBySession) && row.Title == "" {
+			if s, err := h.Query().Turn(ctx, row.Key); err == nil { // else it was deleted meanwhile
+				row.Title = headline(domain.RequestOf(s.FirstWords), summaryShown)
+			}
+		}
 		r.Rows = append(r.Rows, protocol.UsageRow{Key: row.Key, Title: row.Title, Usage: usageOf(row.Usage)})
 	}
 	return r, err

@@ -216,6 +216,8 @@ func TestWhatTasksHaveUsed(t *testing.T) {
 	rows := testkit.JSONAs[[]any](t, c.ask("usage.get", `{"by":"session","session":"`+one+`"}`), "rows")
 	assert.Len(t, rows, 1)
 	assert.Equal(t, []any{"1", "T"}, []any{rows[0].(map[string]any)["key"], rows[0].(map[string]any)["title"]})
+	untitled := testkit.JSONAs[[]any](t, c.ask("usage.get", `{"by":"session","session":2}`), "rows")
+	assert.Equal(t, "p", untitled[0].(map[string]any)["title"])
 	assert.NotContains(t, string(c.ask("usage.get", `{"by":"day","until":"2001-01-01"}`)), "rows")
 	for params, param := range map[string]string{`{"by":"week"}`: "by", `{"since":"yesterday"}`: "since", `{"until":"x"}`: "until"} {
 		c.rejects("usage.get", params, param)

@@ -84,7 +84,7 @@ type Usage struct {
 
 type UsageRow struct {
 	Key   string `json:"key" doc:"The day, agent, number of the session or model. Empty if unknown."`
-	Title string `json:"title,omitempty" doc:"The session's title."`
+	Title string `json:"title,omitempty" doc:"The session's title, or the first 80 characters of its first prompt."`
 	Usage
 }
 

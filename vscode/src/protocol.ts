@@ -3855,7 +3855,7 @@ export type UsageResult = {
 export type UsageRow = {
   /** The day, agent, number of the session or model. Empty if unknown. */
   key: string;
-  /** The session's title. */
+  /** The session's title, or the first 80 characters of its first prompt. */
   title?: string;
   turns: number;
   input_tokens: number;
