@@ -113,26 +113,27 @@ func (c *checkpoints) begin(ctx context.Context, turn domain.Turn, agent config.
 	c.inBackground(dir, func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
-		var isNew bool
-		if t.store, isNew, t.err = c.open(ctx, dir, opts); t.err == nil {
-			t.before, t.err = t.store.TakeBefore(ctx, beforeTurn+turn.UUID, t.start)
+		st, isNew, err := c.open(ctx, dir, opts)
+		var before checkpoint.Checkpoint
+		if err == nil {
+			before, err = st.TakeBefore(ctx, beforeTurn+turn.UUID, t.start)
 		}
-		if errors.Is(t.err, context.DeadlineExceeded) {
-			t.err = fmt.Errorf("it took longer than %v: %w", checkpointTimeout, t.err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("it took longer than %v: %w", checkpointTimeout, err)
 		}
-		t.taken = time.Now()
-		close(t.done)
-		c.note(dir, t.err)
-		if t.err == nil {
+		t.store, t.before, t.err, t.taken = st, before, err, time.Now()
+		close(t.done) // from now on, correct may change t.before
+		c.note(dir, err)
+		if err == nil {
 			c.recorded(dir, ended...)
 		}
-		c.sayWhatIsMissing(turn, t)
-		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
-			c.prune(ctx, t.store)
+		c.sayWhatIsMissing(turn, dir, before.Skipped, err)
+		if err == nil && (isNew || before.Number%pruneEvery == 0) {
+			c.prune(ctx, st)
 		}
-		if t.err != nil && ctx.Err() != context.Canceled &&
-			!(errors.Is(t.err, exec.ErrNotFound) && c.noGit.Swap(true)) {
-			c.hub.log.Warn("no checkpoint of the files before a turn", "dir", dir, "err", t.err)
+		if err != nil && ctx.Err() != context.Canceled &&
+			!(errors.Is(err, exec.ErrNotFound) && c.noGit.Swap(true)) {
+			c.hub.log.Warn("no checkpoint of the files before a turn", "dir", dir, "err", err)
 		}
 	})
 	return t
@@ -297,12 +298,12 @@ func isBelow(root, path string) bool {
 }
 
 // sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded.
-func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, t *checkpointed) {
+func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, dir string, skipped []checkpoint.Skipped, err error) {
 	text := ""
 	switch {
-	case t.err != nil && !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, exec.ErrNotFound):
-		text = fmt.Sprintf("F%s: %v.", notRecorded[1:], t.err)
-	case slices.ContainsFunc(t.before.Skipped, func(s checkpoint.Skipped) bool {
+	case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, exec.ErrNotFound):
+		text = fmt.Sprintf("F%s: %v.", notRecorded[1:], err)
+	case slices.ContainsFunc(skipped, func(s checkpoint.Skipped) bool {
 		return s.Reason == checkpoint.Untracked
 	}):
 		text = "Only the files that git tracks are recorded before turns, because there are too many others: add data and build output to .gitignore."
@@ -310,16 +311,15 @@ func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, t *checkpointed) {
 		return
 	}
 	c.mu.Lock()
-	warned := c.warned[t.dir]
-	c.warned[t.dir] = true
+	warned := c.warned[dir]
+	c.warned[dir] = true
 	c.mu.Unlock()
 	if warned {
 		return
 	}
-	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error {
+	if err := c.hub.write(c.hub.ctx, func(tx store.Tx) error {
 		return c.hub.conversation.Note(tx, turn, conversation.NoteCheckpoint, text)
-	})
-	if err != nil && c.hub.ctx.Err() == nil {
+	}); err != nil && c.hub.ctx.Err() == nil {
 		c.hub.log.Warn("a note about checkpoints was not stored", "err", err)
 	}
 }
