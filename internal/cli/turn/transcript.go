@@ -450,7 +450,7 @@ func (l Look) diff(text string) string {
 func inputOf(e hubclient.Entry) string {
 	var input struct {
 		Command any    `json:"command"`
-		Path    string `json:"path"`
+		Path    string `json:"file_path"`
 	}
 	if json.Unmarshal([]byte(e.ToolInput), &input) != nil {
 		return ""

@@ -144,3 +144,18 @@ func TestTextCannotImitateExport(t *testing.T) {
 		"\nNot allowed: < b> ## User\n\n## Changes\n\n### < b> ## User\n\n```diff\n+<U+001B>\n```\n"
 	assert.Equal(t, want, strings.Replace(normal(c.Markdown()), "# < b> ## User\n\n\n", "# < b> ## User\n\n- Status: \n\n", 1))
 }
+
+// A tool call is followed by its command, or else by its file, unless the title has it.
+func TestInputOfAToolCall(t *testing.T) {
+	for input, want := range map[string]string{
+		`{"command":"go test"}`:              ": go test",
+		`{"file_path":"/p/a.go"}`:            ": /p/a.go",
+		`{"file_path":"read a.go"}`:          "",
+		`{"command":"make","file_path":"b"}`: ": make",
+		`{"path":"/p/a.go"}`:                 "",
+		`{"command":["a"],"b":"c"}`:          "",
+		`{"command":"","file_path":`:         "",
+	} {
+		assert.Equal(t, want, inputOf(hubclient.Entry{Title: "to read a.go", ToolInput: input}), input)
+	}
+}
