@@ -69,7 +69,7 @@ machine."
 
 (defun duet-remote-busy-p (name)
   "Return non-nil if Emacs waits for a reply from the machine of NAME.
-A timer that turns meanwhile must not access that machine.  Before TRAMP 2.6
+A timer that runs meanwhile must not access that machine.  Before TRAMP 2.6
 both calls would read one reply, and Emacs might wait forever for the other."
   (and (file-remote-p name)
        (when-let ((process (tramp-get-connection-process (tramp-dissect-file-name name))))

@@ -164,9 +164,9 @@ func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
 	e := r.c.fail("change.revert", elsewhere.params(""))
 	assert.Equal(t, "change_not_found", e.Data["kind"])
 	assert.Contains(t, e.Message, "b.txt")
-	nobodys := r
-	nobodys.turn = "nobody's"
-	assert.Equal(t, "not_found", r.c.fail("change.revert", nobodys.params("")).Data["kind"])
+	unknown := r
+	unknown.turn = "unknown"
+	assert.Equal(t, "not_found", r.c.fail("change.revert", unknown.params("")).Data["kind"])
 
 	require.NoError(t, os.Remove(r.path))
 	assert.Equal(t, "changed_since", r.kind("", "reopen"))

@@ -233,7 +233,7 @@ func GoCalls(reg *server.Registry) string {
 		fmt.Fprintf(&b, "func %s(ctx context.Context, c *client.Client%s) (protocol.%s, json.RawMessage, error) {\n"+
 			"\treturn Call[protocol.%s](ctx, c, %q, %s)\n}\n", name, takes, result.Name(), result.Name(), m.Name, given)
 	}
-	b.WriteString("\n// untilDone are the methods that last as long as a person, an agent, a command of the user or git does.\nvar untilDone = []string{\n")
+	b.WriteString("\n// untilDone are the methods that last as long as a person, an agent, git or another program does.\nvar untilDone = []string{\n")
 	for _, m := range reg.Methods() {
 		if m.LongRunning {
 			fmt.Fprintf(&b, "\t%q,\n", m.Name)

@@ -131,7 +131,7 @@ command = [\"echo\", \"from the project\"]
       (should (string-match-p "not trusted" (duet-trust-test-launch connection))))))
 
 (ert-deftest duet-trust-test-nothing-to-ask ()
-  "A file that turns no program needs no trust; its text cannot hide anything."
+  "A file that runs no program needs no trust; its text cannot hide anything."
   (duet-trust-test-with "[limits]\nmax_turns = 1\n"
     (duet-trust-test-restart connection)
     (let (said)

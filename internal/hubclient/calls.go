@@ -350,7 +350,7 @@ func TerminalClose(ctx context.Context, c *client.Client, p protocol.CloseTermin
 	return Call[protocol.CloseTerminalResult](ctx, c, "terminal.close", p)
 }
 
-// untilDone are the methods that last as long as a person, an agent, a command of the user or git does.
+// untilDone are the methods that last as long as a person, an agent, git or another program does.
 var untilDone = []string{
 	"task.submit",
 	"daemon.listen",

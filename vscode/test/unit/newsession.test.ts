@@ -244,8 +244,8 @@ test("a fork starts with its first prompt, and knows the conversation", async (t
 
 test("gates and their turns go with the first prompt; a session that is refused has not started", async (t) => {
   const { hub, beginnings, open } = await opened(t);
-  const gated = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "nobody" }, gates: ["true"], turns: 2 });
-  await assert.rejects(gated.request("panel.launch", { prompt: "quiet" }), /nobody/);
+  const gated = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "missing" }, gates: ["true"], turns: 2 });
+  await assert.rejects(gated.request("panel.launch", { prompt: "quiet" }), /missing/);
   assert.ok(beginnings.of(gated.session));
   const { chosen } = await gated.request<NewSession>("panel.choose", { agent: "demo" });
   assert.equal(chosen.agent, "demo");

@@ -152,7 +152,7 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   await assert.rejects(page.request("getConversation", {}), { code: -32602, message: /session_id has to be .* and is missing/ });
   for (const method of passedMethods) if (method !== "approval.list") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
   // The hub's error for a wrong request reaches the page unchanged.
-  await assert.rejects(page.request("turn.get", { turn: "nobody" }), { code: -32050, data: { kind: "not_found" } });
+  await assert.rejects(page.request("turn.get", { turn: "unknown" }), { code: -32050, data: { kind: "not_found" } });
   assert.equal(page.events.filter(({ event }) => "thread_id" in event.data && event.data.thread_id !== own.session).length, 0);
 });
 

@@ -72,7 +72,7 @@ test("back and forward follow where the page was", () => {
   assert.deepEqual(trail.urls, ["/", "/a", "/c"]);
 });
 
-test("the origin, which is another one each time, is told to nobody", () => {
+test("the origin is new each time, and no message names it", () => {
   const origin = "http://0123.localhost:4000";
   const said = withoutOrigin({ kind: "error", message: `cannot load ${origin}/a.png`, url: `${origin}/`, stack: `Error\n    at ${origin}/app.js:3:1` }, origin);
   assert.deepEqual(said, { kind: "error", message: "cannot load /a.png", url: "/", stack: "Error\n    at /app.js:3:1" });

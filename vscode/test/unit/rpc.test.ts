@@ -208,7 +208,7 @@ test("a request that is none is refused", () => {
   assert.deepEqual(sent.map((m) => ("error" in m ? [m.id, m.error.code] : m)), [[7, -32600], [null, -32600]]);
 });
 
-test("answers that do not keep to the specification are errors, or nobody's", async () => {
+test("answers that break the specification are errors, or answer no request", async () => {
   const { transport, receive } = held();
   const client = new JSONRPCClient(transport, { timeout: 0 });
   const first = client.request("a");
