@@ -73,7 +73,7 @@ func TestResend(t *testing.T) {
 		return 1, nil
 	}
 	server.Handle(reg, "lose", lose)
-	server.Handle(reg, "Subscribe", func(ctx context.Context, p struct{}) (map[string]string, error) {
+	server.Handle(reg, "event.subscribe", func(ctx context.Context, p struct{}) (map[string]string, error) {
 		_, err := lose(ctx, p)
 		return map[string]string{"subscription_id": "1"}, err
 	})

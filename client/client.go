@@ -69,7 +69,6 @@ type Client struct {
 	handlers map[string]RequestHandler
 	on       map[string][]*listener[func(Notification)]
 	onState  []*listener[func(State)]
-	alone    *Subscription // the one with Stream.Alone, or nil
 }
 
 // Close ends the connection and everything that the Client has started. Messages sent before are

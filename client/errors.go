@@ -24,10 +24,6 @@ var (
 	// ErrTooLong matches the error for a request or notification that is longer than
 	// WithMaxMessage allows. It was not sent.
 	ErrTooLong = errors.New("the message is too long")
-	// ErrOneSubscription is the error of a second subscription with [Stream.Alone], as that of events
-	// on a connection of lines: the client could not assign the messages.
-	ErrOneSubscription = errors.New("client: a connection of lines (NDJSON) has one subscription at a time: " +
-		"close the other one, dial another connection, or use LSP framing")
 )
 
 type timeoutError struct{}

@@ -141,18 +141,18 @@ func Example_events() {
 	defer sub.Close()
 	next := func() {
 		e := <-events
-		fmt.Println(e.Seq, e.Type)
+		fmt.Println(e.Seq, e.Kind)
 	}
-	log.add("new_approval")
+	log.add("approval.opened")
 	next()
 
 	stop()
-	log.add("approval_resolved") // no client is connected
+	log.add("approval.closed") // no client is connected
 	defer serveExample(path, reg)()
 	next()
 	// Output:
-	// 1 new_approval
-	// 2 approval_resolved
+	// 1 approval.opened
+	// 2 approval.closed
 }
 
 // A client that reports the state of its connection.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/client/eventstream"
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -200,15 +199,14 @@ func async(c *client.Client, method string, opts ...client.CallOption) <-chan er
 	return result
 }
 
-// eventLog is a server's log of events, with Subscribe and Unsubscribe like package handlers.
+// eventLog is a server's log of events, with event.subscribe and event.unsubscribe like package handlers.
 type eventLog struct {
 	testkit.Witness          // guards the fields below
-	events          []string // types; the seq is the index + 1
+	events          []string // kinds; the seq is the index + 1
 	subs            map[string]*follower
 	lastID          int
-	asked           []string // the params of each Subscribe
+	asked           []string // the params of each event.subscribe
 	sent            int      // events, over all connections
-	tellSeq         bool
 }
 
 type follower struct {
@@ -220,21 +218,21 @@ type follower struct {
 }
 
 type subscribeParams struct {
-	Types   []string `json:"event_types,omitempty"`
-	Session string   `json:"session_id,omitempty"`
+	Kinds   []string `json:"kinds,omitempty"`
+	Session string   `json:"session,omitempty"`
 	Since   *int     `json:"since,omitempty"`
 }
 
 func newEventLog() *eventLog { return &eventLog{subs: map[string]*follower{}} }
 
 func (g *eventLog) register(reg *server.Registry) {
-	server.Handle(reg, "Subscribe", func(ctx context.Context, p subscribeParams) (map[string]any, error) {
+	server.Handle(reg, "event.subscribe", func(ctx context.Context, p subscribeParams) (map[string]any, error) {
 		g.Lock()
 		defer g.Unlock()
 		asked, _ := json.Marshal(p)
 		g.asked = append(g.asked, string(asked))
 		if p.Session == "nope" {
-			return nil, server.NewError(-32603, "Session not found", map[string]string{"kind": "session_not_found"})
+			return nil, server.NewError(-32603, "Session not found", map[string]string{"kind": "not_found"})
 		}
 		g.lastID++
 		f := &follower{fmt.Sprint("sub_", g.lastID), server.ConnFrom(ctx), len(g.events), make(chan struct{}, 1), make(chan struct{})}
@@ -247,13 +245,9 @@ func (g *eventLog) register(reg *server.Registry) {
 		g.subs[f.id] = f
 		f.wake <- struct{}{}
 		server.AfterReply(ctx, func() { go g.follow(f) })
-		reply := map[string]any{"subscription_id": f.id, "message": "ok"}
-		if g.tellSeq {
-			reply["seq"] = f.next
-		}
-		return reply, nil
+		return map[string]any{"subscription_id": f.id, "seq": f.next}, nil
 	})
-	server.Handle(reg, "Unsubscribe", func(_ context.Context, p struct {
+	server.Handle(reg, "event.unsubscribe", func(_ context.Context, p struct {
 		ID string `json:"subscription_id"`
 	},
 	) (bool, error) {
@@ -303,14 +297,9 @@ func (g *eventLog) follow(f *follower) {
 		g.Unlock()
 		for i, kind := range batch {
 			seq := from + i + 1
-			event := map[string]any{"type": kind, "timestamp": "2026-01-02T03:04:05.000000006Z", "data": map[string]int{"n": seq}}
-			var m any
-			if f.conn.Framing() == frame.NDJSON {
-				event["seq"] = seq
-				m = map[string]any{"jsonrpc": "2.0", "result": map[string]any{"event": event}}
-			} else {
-				m = map[string]any{"jsonrpc": "2.0", "method": "event", "params": map[string]any{"subscription_id": f.id, "seq": seq, "event": event}}
-			}
+			m := map[string]any{"jsonrpc": "2.0", "method": "event", "params": map[string]any{
+				"subscription_id": f.id, "seq": seq, "kind": kind, "time": "2026-01-02T03:04:05.000000006Z", "data": map[string]int{"n": seq},
+			}}
 			select {
 			case <-f.stop:
 				return

@@ -178,8 +178,7 @@ func (c *Client) newLink(t server.Transport) *link {
 	return l
 }
 
-// response handles a message without a method: the response to a request, or a result without an
-// id, which may belong to a stream.
+// response handles a message without a method.
 func (l *link) response(_ *server.Conn, m *frame.Message) {
 	logger := l.c.opts.logger
 	switch hasID := m.ID != nil && string(m.ID) != "null"; {
@@ -190,7 +189,7 @@ func (l *link) response(_ *server.Conn, m *frame.Message) {
 	case hasID:
 	case m.Result != nil:
 		l.receivedAny.Store(true)
-		l.offer("", m.Result)
+		logger.Debug("result ignored: it has no id")
 	default:
 		l.receivedAny.Store(true)
 		logger.Warn("the server refused a message of ours", "error", errorFrom(m.Error))

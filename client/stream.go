@@ -15,19 +15,17 @@ import (
 // log. [Client.Subscribe] requests it on one connection after the other.
 type Stream struct {
 	// Begin is the method of the request that begins the stream on a connection, and Params
-	// returns its parameters. again reports that the stream was ended on the same connection before,
-	// because there was no room for a message.
+	// returns its parameters.
 	Begin  string
-	Params func(again bool) any
+	Params func() any
 	// Began gets the result of that request before any later message, in the goroutine that reads.
 	// It must not block.
 	Began func(result json.RawMessage)
-	// Take gets each later notification of the connection and, with method "", each result without
-	// an id, in the goroutine that reads. It must not block. For a message of the stream it calls
-	// queue with its handler, which runs in the goroutine of all handlers ([Client.On]). queue
-	// reports whether there was room. If not, Take is not called again before the stream begins
-	// again. payload is borrowed until Take returns.
-	Take func(method string, payload json.RawMessage, queue func(handle func()) bool)
+	// Take gets each later notification of the connection in the goroutine that reads. It must not
+	// block. For a message of the stream it calls queue with its handler, which runs in the goroutine
+	// of all handlers ([Client.On]). queue reports whether there was room. If not, Take is not called
+	// again before the stream begins again. params are borrowed until Take returns.
+	Take func(method string, params json.RawMessage, queue func(handle func()) bool)
 	// End is the method of the request that ends the stream on a connection, and EndParams returns
 	// its parameters.
 	End       string
@@ -35,14 +33,7 @@ type Stream struct {
 	// Final, if set, reports whether the server would give the same error again. The errors of
 	// JSON-RPC about a wrong request are final in any case.
 	Final func(*Error) bool
-	// Alone allows one subscription of the Client at a time, because its messages do not say to
-	// which subscription they belong. The error of another one is [ErrOneSubscription].
-	Alone bool
 }
-
-// straggling is how long a subscription with Alone that begins again on the same connection waits
-// for the last message of the old one.
-const straggling = 50 * time.Millisecond
 
 // unsubscribeWithin is the timeout of the request that ends a stream.
 const unsubscribeWithin = 5 * time.Second
@@ -99,12 +90,6 @@ func (c *Client) admit(s *Subscription) error {
 	if c.state == Closed {
 		return c.failure(s.ctx, s.stream.Begin, 0, ErrClosed)
 	}
-	if s.stream.Alone {
-		if c.alone != nil {
-			return ErrOneSubscription
-		}
-		c.alone = s
-	}
 	c.subs.Go(s.keep)
 	return nil
 }
@@ -136,11 +121,6 @@ func (s *Subscription) Err() error {
 func (s *Subscription) keep() {
 	s.err = s.run()
 	s.cancel()
-	s.c.mu.Lock()
-	if s.c.alone == s {
-		s.c.alone = nil
-	}
-	s.c.mu.Unlock()
 	s.settle(s.err)
 	close(s.ended)
 }
@@ -157,7 +137,6 @@ func (s *Subscription) settle(err error) {
 func (s *Subscription) run() error {
 	delay := firstDelay
 	agreed := false // once
-	again := false  // on the same connection
 	resent := 0
 	for {
 		l, err := s.c.connected(s.ctx, !agreed && s.c.opts.failFast)
@@ -167,8 +146,7 @@ func (s *Subscription) run() error {
 		if err != nil {
 			return err
 		}
-		err = s.begin(l, again)
-		again = again && err != nil
+		err = s.begin(l)
 		switch {
 		case err == nil:
 			delay, agreed = firstDelay, true
@@ -177,12 +155,10 @@ func (s *Subscription) run() error {
 			case <-s.ctx.Done():
 			case <-l.lost:
 			case <-s.resync:
-				again = true
 			}
-			again = s.leave(l, again) && again
+			s.leave(l)
 		case s.ctx.Err() != nil:
 		case errors.Is(err, ErrDisconnected):
-			again = false
 			s.detach(l)
 		case !agreed && resent < mostResent && s.c.isToResend(err):
 			resent++
@@ -227,11 +203,11 @@ func (s *Subscription) isFinal(err error) bool {
 // begin requests the stream on l. It waits for the answer until the connection ends, because a
 // second request would bring everything twice. After Close it waits a little, because an accepted
 // subscription must be ended.
-func (s *Subscription) begin(l *link, again bool) error {
+func (s *Subscription) begin(l *link) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(unsubscribeWithin, cancel) })()
-	raw, err := s.c.encode(s.stream.Begin, s.stream.Params(again))
+	raw, err := s.c.encode(s.stream.Begin, s.stream.Params())
 	if err != nil {
 		return err
 	}
@@ -264,12 +240,12 @@ func (s *Subscription) detach(l *link) {
 	l.subs = slices.DeleteFunc(slices.Clone(l.subs), func(other *Subscription) bool { return other == s })
 }
 
-// leave ends the stream on l; again reports that it begins again there. It reports whether l lives.
-func (s *Subscription) leave(l *link, again bool) (lives bool) {
+// leave ends the stream on l.
+func (s *Subscription) leave(l *link) {
 	s.detach(l)
 	select {
 	case <-l.lost:
-		return false
+		return
 	default:
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unsubscribeWithin)
@@ -283,42 +259,32 @@ func (s *Subscription) leave(l *link, again bool) (lives bool) {
 	if err != nil {
 		s.c.opts.logger.Debug("a subscription did not end in order", "err", err)
 	}
-	if !again || !s.stream.Alone {
-		return true
-	}
-	select {
-	case <-time.After(straggling):
-	case <-l.lost:
-		return false
-	case <-s.ctx.Done():
-	}
-	return true
 }
 
 // offer passes a message of l to the stream.
-func (s *Subscription) offer(l *link, method string, payload json.RawMessage) {
+func (s *Subscription) offer(l *link, method string, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.link != l || s.missing || s.ctx.Err() != nil {
 		return
 	}
-	s.stream.Take(method, payload, func(handle func()) bool {
+	s.stream.Take(method, params, func(handle func()) bool {
 		run := func() {
 			if s.ctx.Err() == nil {
 				handle()
 			}
 		}
-		s.missing = !s.c.notifications.put(len(payload), run, s.resync)
+		s.missing = !s.c.notifications.put(len(params), run, s.resync)
 		return !s.missing
 	})
 }
 
-// offer passes a notification, or a result without an id, to the subscriptions.
-func (l *link) offer(method string, payload json.RawMessage) {
+// offer passes a notification to the subscriptions.
+func (l *link) offer(method string, params json.RawMessage) {
 	l.mu.Lock()
 	subs := l.subs
 	l.mu.Unlock()
 	for _, s := range subs {
-		s.offer(l, method, payload)
+		s.offer(l, method, params)
 	}
 }

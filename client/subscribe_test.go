@@ -77,14 +77,14 @@ func TestEvents(t *testing.T) {
 			g.add("before", "plan")
 			c := dial(t, client.Socket(s.path), client.WithFraming(f))
 			var got seen
-			sub := subscribe(t, c, eventstream.Options{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
+			sub := subscribe(t, c, eventstream.Options{Kinds: []string{"plan", "x"}, Session: "12", Since: since(1)}, got.add)
 			g.add("x")
 			got.await(t, 3)
 			assert.Equal(t, []eventstream.Event{
-				{Type: "plan", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 2, Data: json.RawMessage(`{"n":2}`)},
-				{Type: "x", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 3, Data: json.RawMessage(`{"n":3}`)},
+				{Kind: "plan", Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 2, Data: json.RawMessage(`{"n":2}`)},
+				{Kind: "x", Time: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 3, Data: json.RawMessage(`{"n":3}`)},
 			}, got.events)
-			assert.Equal(t, []string{`{"event_types":["plan","x"],"session_id":"s1","since":1}`}, g.asked)
+			assert.Equal(t, []string{`{"kinds":["plan","x"],"session":"12","since":1}`}, g.asked)
 			require.NoError(t, c.Call(ctx, "echo", 1, nil), "the connection serves on")
 			assert.NoError(t, sub.Err())
 
@@ -108,32 +108,27 @@ func TestEvents(t *testing.T) {
 }
 
 func TestSubscriptionsOfAConnection(t *testing.T) {
-	ctx := context.Background()
-	s, g := eventServer(t)
-	lines := dial(t, client.Socket(s.path))
-	sub := subscribe(t, lines, eventstream.Options{}, func(eventstream.Event) {})
-	_, err := eventstream.Subscribe(ctx, lines, eventstream.Options{}, func(eventstream.Event) {})
-	assert.ErrorIs(t, err, client.ErrOneSubscription)
-	require.NoError(t, sub.Close())
-	_, err = eventstream.Subscribe(ctx, lines, eventstream.Options{}, func(eventstream.Event) {})
-	assert.NoError(t, err)
-	require.NoError(t, lines.Close())
-	g.Await(t, func() bool { return g.open() == 0 }, "the end of the connection")
-
-	frames := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP))
-	var one, other seen
-	subscribe(t, frames, eventstream.Options{}, one.add)
-	g.add("a")
-	one.await(t, 1)
-	second := subscribe(t, frames, eventstream.Options{Since: since(0)}, other.add)
-	g.add("b")
-	one.await(t, 2)
-	other.await(t, 2)
-	require.NoError(t, second.Close())
-	g.add("c")
-	one.await(t, 3)
-	assert.Equal(t, upTo(1, 3), one.seqs())
-	assert.Equal(t, upTo(1, 2), other.seqs())
+	for _, f := range framings {
+		t.Run(f.String(), func(t *testing.T) {
+			s, g := eventServer(t)
+			c := dial(t, client.Socket(s.path), client.WithFraming(f))
+			var one, other seen
+			subscribe(t, c, eventstream.Options{}, one.add)
+			g.add("a")
+			one.await(t, 1)
+			second := subscribe(t, c, eventstream.Options{Since: since(0)}, other.add)
+			g.add("b")
+			one.await(t, 2)
+			other.await(t, 2)
+			require.NoError(t, second.Close())
+			g.add("c")
+			one.await(t, 3)
+			assert.Equal(t, upTo(1, 3), one.seqs())
+			assert.Equal(t, upTo(1, 2), other.seqs())
+			require.NoError(t, c.Close())
+			g.Await(t, func() bool { return g.open() == 0 }, "the end of the connection")
+		})
+	}
 }
 
 func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
@@ -141,15 +136,11 @@ func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
 	s, g := eventServer(t)
 	c := dial(t, client.Socket(s.path))
 	_, err := eventstream.Subscribe(ctx, c, eventstream.Options{Session: "nope"}, func(eventstream.Event) {})
-	assert.ErrorIs(t, err, client.Kind("session_not_found"))
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{}, func(eventstream.Event) {})
-	require.NoError(t, err, "the place is free again")
-	require.NoError(t, sub.Close())
-
+	assert.ErrorIs(t, err, client.Kind("not_found"))
 	// A server that has another log after its restart.
 	g.add("a", "b")
 	var got seen
-	sub = subscribe(t, c, eventstream.Options{Since: since(0)}, got.add)
+	sub := subscribe(t, c, eventstream.Options{Since: since(0)}, got.add)
 	got.await(t, 2)
 	s.stop()
 	g.Lock()
@@ -202,10 +193,9 @@ func TestEventsOverReconnects(t *testing.T) {
 	}
 }
 
-// Events before the first one received are not lost if the server sends the position of the log.
+// Events before the first one received are not lost.
 func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
 	s, g := eventServer(t)
-	g.tellSeq = true
 	g.add("old")
 	c := dial(t, client.Socket(s.path))
 	var got seen
@@ -251,12 +241,15 @@ func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
 	}
 }
 
-func TestEventsOfEitherDialect(t *testing.T) {
+// event is a notification of a subscription.
+func event(id, kind string, seq int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":%q,"seq":%d,"kind":%q,"data":{}}}`, id, seq, kind)
+}
+
+func TestEventsOverConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c, e := dialFake(t)
 		var got seen
-		heard := make(chan string, 9)
-		c.On(client.All, func(raw json.RawMessage) { heard <- string(raw) })
 		subscribed := make(chan error, 1)
 		var sub *eventstream.Subscription
 		go func() {
@@ -265,27 +258,29 @@ func TestEventsOfEitherDialect(t *testing.T) {
 			subscribed <- err
 		}()
 		r := e.next()
-		assert.Equal(t, "Subscribe", r.Method)
+		assert.Equal(t, "event.subscribe", r.Method)
 		assert.Equal(t, "{}", string(r.Params))
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"early","seq":1}}}`)
-		e.result(r, `{"subscription_id":"s"}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"new_approval","timestamp":"yesterday","data":{"replayed":true}}}}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","timestamp":"2026-01-02T03:04:05Z","seq":7,"data":{}}}}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"again","seq":7}}}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"earlier","seq":6}}}`)
-		e.say(`{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`)
-		e.say(`{"jsonrpc":"2.0","id":null,"result":{"event":{"type":"lagged","seq":9,"data":{"from_seq":8,"to_seq":9}}}}`)
+		e.say("%s", event("s", "early", 1))
+		e.result(r, `{"subscription_id":"s","seq":5}`)
+		e.say(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","kind":"approval.opened","time":"2026-01-02T03:04:05Z","session":12,"turn":"12.3","turn_uuid":"u","data":{"replayed":true}}}`)
+		e.say("%s", event("s", "x", 7))
+		e.say("%s", event("s", "again", 7))
+		e.say("%s", event("s", "earlier", 6))
+		e.say("%s", event("other", "x", 8))
+		e.say(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","seq":"8"}}`)
+		e.say(`{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"s"}}`)
+		e.say("%s", event("s", "lagged", 9))
 		require.NoError(t, <-subscribed)
 		synctest.Wait()
-		var types []string
+		var kinds []string
 		for _, x := range got.events {
-			types = append(types, fmt.Sprint(x.Type, " ", x.Seq))
+			kinds = append(kinds, fmt.Sprint(x.Kind, " ", x.Seq))
 		}
-		assert.Equal(t, []string{"new_approval 0", "x 7", "heartbeat 0", "lagged 9"}, types)
-		assert.Equal(t, eventstream.TypeLagged, got.events[3].Type)
-		assert.JSONEq(t, `{"from_seq":8,"to_seq":9}`, string(got.events[3].Data))
+		assert.Equal(t, []string{"approval.opened 0", "x 7", "heartbeat 0", "lagged 9"}, kinds)
+		assert.Equal(t, eventstream.Event{
+			Kind: "approval.opened", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Session: 12, Turn: "12.3", TurnUUID: "u", Data: json.RawMessage(`{"replayed":true}`),
+		}, got.events[0])
 		assert.EqualValues(t, 9, sub.Seq())
-		assert.Empty(t, heard, "these are no notifications")
 
 		// After the loss it continues after the last event, whatever else arrives on the old
 		// connection.
@@ -293,8 +288,8 @@ func TestEventsOfEitherDialect(t *testing.T) {
 		e = f.accept()
 		r = e.next()
 		assert.JSONEq(t, `{"since":9}`, string(r.Params))
-		e.result(r, `{"subscription_id":"t"}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"y","seq":10}}}`)
+		e.result(r, `{"subscription_id":"t","seq":9}`)
+		e.say("%s", event("t", "y", 10))
 		synctest.Wait()
 		assert.EqualValues(t, 10, sub.Seq())
 
@@ -307,14 +302,14 @@ func TestEventsOfEitherDialect(t *testing.T) {
 			e.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"starting","data":{"kind":"subsystem_unavailable"}}}`, r.ID)
 		}
 		r = e.next()
-		e.result(r, `{"subscription_id":"u"}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"z","seq":11}}}`)
+		e.result(r, `{"subscription_id":"u","seq":10}`)
+		e.say("%s", event("u", "z", 11))
 		synctest.Wait()
 		assert.EqualValues(t, 11, sub.Seq())
 		closed := make(chan error, 1)
 		go func() { closed <- sub.Close() }()
 		r = e.next()
-		assert.Equal(t, "Unsubscribe", r.Method)
+		assert.Equal(t, "event.unsubscribe", r.Method)
 		assert.JSONEq(t, `{"subscription_id":"u"}`, string(r.Params))
 		began := time.Now()
 		assert.NoError(t, <-closed, "also if the server does not answer")
@@ -336,28 +331,30 @@ func TestStragglers(t *testing.T) {
 			})
 			assert.NoError(t, err)
 		}()
-		event := func(seq int) {
-			e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","seq":%d}}}`, seq)
+		say := func(id string, seq int) {
+			e.say("%s", event(id, "x", seq))
 			synctest.Wait()
 		}
-		e.result(e.next(), `{"subscription_id":"s"}`)
+		e.result(e.next(), `{"subscription_id":"s","seq":0}`)
 		for seq := range 5 {
-			event(seq + 1) // of which 3, 4 and 5 have no room
+			say("s", seq+1) // of which 3, 4 and 5 have no room
 		}
 		close(release)
 		r := e.next()
-		assert.Equal(t, "Unsubscribe", r.Method)
+		assert.Equal(t, "event.unsubscribe", r.Method)
 		e.result(r, "true")
-		event(6) // is waited for
+		say("s", 6)
 		r = e.next()
 		assert.JSONEq(t, `{"since":2}`, string(r.Params))
-		e.result(r, `{"subscription_id":"t"}`)
-		for _, seq := range []int{3, 7, 4, 5, 6, 7, 8} {
-			event(seq)
+		e.result(r, `{"subscription_id":"t","seq":2}`)
+		say("t", 3)
+		say("s", 7)
+		for seq := 4; seq <= 8; seq++ {
+			say("t", seq)
 		}
-		e.say(`{"jsonrpc":"2.0","result":{"type":"heartbeat"}}`) // not requested
+		e.say(`{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"t"}}`) // not requested
 		synctest.Wait()
-		assert.Equal(t, []int64{1, 2, 3, 7, 4, 5, 6, 8}, got.seqs(), "each of them once")
+		assert.Equal(t, upTo(1, 8), got.seqs(), "each of them once")
 		c.Close()
 	})
 }
@@ -373,23 +370,23 @@ func TestAFirstEventThatHasNoRoom(t *testing.T) {
 			_, err := eventstream.Subscribe(context.Background(), c, eventstream.Options{}, got.add)
 			assert.NoError(t, err)
 		}()
-		e.result(e.next(), `{"subscription_id":"s"}`)
+		e.result(e.next(), `{"subscription_id":"s","seq":4}`)
 		e.say(`{"jsonrpc":"2.0","method":"note"}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","seq":5}}}`)
+		e.say("%s", event("s", "x", 5))
 		synctest.Wait()
 		close(release)
 		e.result(e.next(), "true")
 		r := e.next()
 		assert.JSONEq(t, `{"since":4}`, string(r.Params))
-		e.result(r, `{"subscription_id":"t"}`)
-		e.say(`{"jsonrpc":"2.0","result":{"event":{"type":"x","seq":5}}}`)
+		e.result(r, `{"subscription_id":"t","seq":4}`)
+		e.say("%s", event("t", "x", 5))
 		synctest.Wait()
 		assert.Equal(t, []int64{5}, got.seqs())
 		c.Close()
 	})
 }
 
-// A Subscribe that timed out does not leave a subscription behind.
+// A subscription that timed out does not leave a subscription behind.
 func TestSubscribeTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c, e := dialFake(t)
@@ -405,7 +402,7 @@ func TestSubscribeTimesOut(t *testing.T) {
 		assert.Equal(t, 30*time.Second, time.Since(began))
 		e.result(r, `{"subscription_id":"late"}`)
 		r = e.next()
-		assert.Equal(t, "Unsubscribe", r.Method)
+		assert.Equal(t, "event.unsubscribe", r.Method)
 		assert.JSONEq(t, `{"subscription_id":"late"}`, string(r.Params))
 		e.result(r, `true`)
 		c.Close()

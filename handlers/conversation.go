@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -21,6 +23,8 @@ import (
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, humanLayerFamily, "getConversation", getConversation,
 		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
+	handle(reg, d, nativeFamily, "session.items", items,
+		server.Doc("Returns the last items of a session, or those before or after another one: what was said and done. Pass next_before as before to get earlier ones."))
 	handle(reg, d, nativeFamily, "session.search", search, server.LongRunning(),
 		server.Doc("Searches all sessions for words; the last word may be a prefix. The best hits come first."))
 }
@@ -35,7 +39,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationPar
 		id = s.HumanLayerSession
 	}
 	most := room(ctx)
-	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: !protocol.Of(server.ConnFrom(ctx)).ShowsNotes}
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: humanlayer.IsLines(server.ConnFrom(ctx))}
 	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
 		return protocol.ConversationResult{}, err
@@ -159,6 +163,97 @@ func withoutData(page []*protocol.ConversationEvent) {
 }
 
 const (
+	itemsByDefault = 100
+	itemsAtMost    = 1000
+)
+
+func items(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.ItemList, error) {
+	entries, more, err := entriesFor(ctx, h, p)
+	if err != nil {
+		return protocol.ItemList{}, err
+	}
+	list := make([]*protocol.SessionItem, len(entries))
+	for n, e := range entries {
+		list[n] = itemOf(e)
+	}
+	list, all := fitItems(list, room(ctx), p.After == nil)
+	r := protocol.ItemList{Items: list}
+	if len(list) == 0 || all && !more {
+		return r, nil
+	}
+	if p.After != nil {
+		r.NextAfter = list[len(list)-1].ID
+	} else {
+		r.NextBefore = list[0].ID
+	}
+	return r, nil
+}
+
+func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (entries []query.Entry, more bool, err error) {
+	if p.Key != "" {
+		entries, err = h.Query().ItemsWithKey(ctx, string(p.Turn), p.Key)
+		return entries, false, err
+	}
+	return h.Query().Items(ctx, string(cmp.Or(p.Session, p.Turn)), query.ItemsPage{
+		Turn: p.Turn != "", Before: protocol.Value(p.Before), After: p.After, Limit: pageSize(p.Limit, itemsByDefault, itemsAtMost),
+	})
+}
+
+func itemOf(e query.Entry) *protocol.SessionItem {
+	i := &protocol.SessionItem{
+		ID: e.ID, Turn: domain.Turn{Session: e.Of.Session, Number: e.Of.Number}.Name(), TurnUUID: e.Of.HumanLayerSession, TurnState: string(e.Of.State),
+		Seq: e.Seq, CreatedAt: e.Created.UTC(), UpdatedAt: e.Updated.UTC(), Item: protocol.ItemOf(e.Item), Approval: e.Item.Approval,
+		Open: e.Open, Withdrawn: e.Cancelled,
+	}
+	if e.Approval != nil {
+		i.ApprovalStatus = e.Approval.Status
+	}
+	switch d := e.Data.(type) {
+	case domain.Plan:
+		i.Entries = d.Entries
+	case domain.FileNote:
+		i.Change = &d
+	case domain.ApprovalNote:
+		i.Answer = &protocol.AnswerNote{
+			Approval: d.ApprovalID, Type: d.Type, Status: d.Decision, Title: d.Title, Response: d.Response, DecidedBy: d.DecidedBy,
+			DecidedIn: d.DecidedIn, Edited: d.Edited, Explanation: d.Explanation, Delivery: d.Delivery,
+		}
+	}
+	if i.Type == protocol.ItemToolCall {
+		i.Open = !i.Ended()
+	}
+	return i
+}
+
+// fitItems returns the last items that fit into most bytes, or the first ones, and reports whether they
+// are all. It cuts one that is too long on its own.
+func fitItems(list []*protocol.SessionItem, most int, last bool) (page []*protocol.SessionItem, all bool) {
+	if last {
+		list = slices.Clone(list)
+		slices.Reverse(list)
+	}
+	n := fitting(list, most)
+	all = n == len(list)
+	if n == 0 && len(list) > 0 {
+		n, all = 1, len(list) == 1
+		shorten(list[0], most)
+	}
+	list = list[:n]
+	if last {
+		slices.Reverse(list)
+	}
+	return list, all
+}
+
+// shorten leaves out the details of an item, and cuts its input and its texts, so that it fits into most
+// bytes.
+func shorten(i *protocol.SessionItem, most int) {
+	const ofInput = 4 << 10
+	i.Truncated, i.Details, i.Meta, i.ToolInput = true, nil, nil, fitRaw(i.ToolInput, ofInput)
+	fit([]*protocol.SessionItem{i}, most)
+}
+
+const (
 	hitsByDefault = 20
 	hitsAtMost    = 200
 )
@@ -178,7 +273,7 @@ func search(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.
 		}
 		hits = append(hits, &protocol.SearchHit{
 			Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
-			EventID: 2 * hit.ID, EventType: hit.Kind, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
+			Item: hit.ID, Key: hit.Key, Type: protocol.ItemOf(hit.Item).Type, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
 			CreatedAt: hit.Created.UTC(),
 		})
 	}

@@ -62,7 +62,7 @@ var families = []struct{ name, method string }{
 	{"core", "initialize"}, {"editor", "editor.offer"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
 }
 
-// offerMethods adds the method families of reg, and the types of events.
+// offerMethods adds the method families of reg, and the kinds of events.
 func offerMethods(c *protocol.Capabilities, reg *server.Registry) {
 	methods := map[string]bool{}
 	for _, m := range reg.Methods() {
@@ -73,8 +73,8 @@ func offerMethods(c *protocol.Capabilities, reg *server.Registry) {
 			c.MethodFamilies = append(c.MethodFamilies, f.name)
 		}
 	}
-	if methods["Subscribe"] {
-		c.EventTypes = protocol.EventTypes
+	if methods["event.subscribe"] {
+		c.EventKinds = protocol.SubscribedKinds
 	}
 }
 
@@ -185,7 +185,7 @@ func (c Core) clientEnvironment(ctx context.Context, p protocol.ClientEnvironmen
 type DaemonBuild struct {
 	Version  string `json:"version" doc:"The daemon's version."`
 	Protocol int    `json:"protocol" doc:"Version of the protocol between clients and the daemon. A client of another build uses the daemon only if the versions are equal."`
-	Notice   string `json:"notice,omitempty" doc:"With notices: as in the result of Subscribe."`
+	Notice   string `json:"notice,omitempty" doc:"With notices: as in the result of event.subscribe."`
 	Ends     bool   `json:"ends" doc:"true: the daemon closes the connection and ends, so that the client can start another one."`
 }
 

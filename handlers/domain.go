@@ -84,7 +84,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerMCP(reg, d)
 	registerPreview(reg, d)
 	w := newWatching()
-	s := registerSubscribe(reg, d, w)
+	s := registerEvents(reg, d, w)
 	registerExecutor(reg, d)
 	registerTerminals(reg, d, w)
 	return func(ctx context.Context) {
@@ -127,10 +127,14 @@ func checkParams(params any) error {
 		return checkCallTool(p)
 	case protocol.SubscribeParams:
 		return checkSubscribe(p)
+	case humanlayer.SubscribeParams:
+		return checkSubscribe(p.Native())
 	case protocol.UsageParams:
 		return checkUsage(p)
-	case protocol.SpawnTerminalParams:
-		return checkSpawn(p)
+	case protocol.StartTerminalParams:
+		return checkTerminal(p)
+	case dexec.SpawnTerminalParams:
+		return checkTerminal(p.Native())
 	case protocol.WriteTerminalParams:
 		return checkWrite(p)
 	case protocol.ResizeTerminalParams:

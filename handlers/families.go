@@ -88,7 +88,7 @@ func nativeCodes() map[string]wireCode {
 	}
 	for code, kinds := range map[int64][]string{
 		codeNotFound: {
-			domain.KindApprovalNotFound, domain.KindRuleNotFound, domain.KindChangeNotFound, domain.KindTerminalNotFound, domain.KindAttachmentNotFound,
+			domain.KindApprovalNotFound, domain.KindRuleNotFound, domain.KindChangeNotFound, domain.KindTerminalNotFound, domain.KindAttachmentNotFound, domain.KindItemNotFound,
 			domain.KindTriggerNotFound, domain.KindSubscriptionNotFound, domain.KindNoAttempts, domain.KindNoWorktree, domain.KindNoBuild,
 		},
 		codeRefused: {

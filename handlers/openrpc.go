@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -102,33 +103,22 @@ func Markdown(reg *server.Registry) string {
 	return b.String()
 }
 
-// turnMembers are the members of an event that name its turn.
-var turnMembers = []string{"session_id", "run_id", "task_id"}
-
-// EventsMarkdown returns the reference of the types of events.
+// EventsMarkdown returns the reference of the kinds of events.
 func EventsMarkdown() string {
 	b := new(strings.Builder)
-	b.WriteString("\n## Event types\n\n| type | when |\n| --- | --- |\n")
+	b.WriteString("\n## Kinds of events\n\nThe params of the notification `event`: ")
+	writeMembers(b, schema.OfResult(reflect.TypeFor[protocol.Event]()), "")
+	b.WriteString("\n| kind | when | in HumanLayer's `Subscribe` |\n| --- | --- | --- |\n")
 	for _, k := range protocol.EventKinds {
-		fmt.Fprintf(b, "| [`%s`](#event-%s) | %s |\n", k.Type, k.Type, k.Doc)
+		theirs := ""
+		if k.Stored != nil {
+			theirs = "`" + humanlayer.TypeOf(k.Stored[0]) + "`"
+		}
+		fmt.Fprintf(b, "| [`%s`](#event-%s) | %s | %s |\n", k.Name, anchor(k.Name), k.Doc, theirs)
 	}
 	for _, k := range protocol.EventKinds {
-		fmt.Fprintf(b, "\n### Event %s\n\n", k.Type)
-		s := schema.OfResult(k.Data)
-		isOfTurn := len(s.Properties) > 0 && s.Properties[0].Name == turnMembers[0]
-		if isOfTurn {
-			s.Properties = s.Properties[len(turnMembers):]
-		}
-		switch {
-		case k.Type == protocol.TypeTrigger:
-			b.WriteString("If a session started, `session_id`, `run_id` and `task_id` of it. Other members of `data`:\n\n")
-		case isOfTurn:
-			b.WriteString("`session_id`, `run_id` and `task_id` of the run. Other members of `data`:\n\n")
-		default:
-			b.WriteString("Members of `data`:\n\n")
-		}
-		b.WriteString("| member | type | |\n| --- | --- | --- |\n")
-		writeRows(b, s, "")
+		fmt.Fprintf(b, "\n### Event %s\n\nMembers of `data`:\n\n| member | type | |\n| --- | --- | --- |\n", k.Name)
+		writeRows(b, schema.OfResult(k.Data), "")
 	}
 	return b.String()
 }
@@ -176,7 +166,7 @@ func anchor(name string) string {
 }
 
 // TypeScript returns declarations of the parameters and results of a registry's methods, and of all
-// types of events, for the extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
+// kinds of events, for the extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
 // identifiers, cancel_task and cancelTask would be equal. Structs and enums have the names of their Go
 // types.
 func TypeScript(reg *server.Registry) string {
@@ -193,8 +183,9 @@ func TypeScript(reg *server.Registry) string {
 	var events strings.Builder
 	for _, k := range protocol.EventKinds {
 		writeComment(&events, "When: "+k.Doc+".", 1)
-		fmt.Fprintf(&events, "  %s: %s;\n", k.Type, t.typeOf(schema.OfResult(k.Data), "Data"))
+		fmt.Fprintf(&events, "  %s: %s;\n", memberName(k.Name), t.typeOf(schema.OfResult(k.Data), "Data"))
 	}
+	envelope := t.typeOf(schema.OfResult(reflect.TypeFor[protocol.Event]()), "Data")
 	var b strings.Builder
 	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them, and the events.\n\n")
 	for _, name := range slices.Sorted(maps.Keys(t.declared)) {
@@ -206,9 +197,10 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("\n/** The result of a method. */\nexport type Result<M extends Method> = Methods[M][\"result\"];\n")
 	b.WriteString("\n/** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */\n")
 	fmt.Fprintf(&b, "export const longRunning: ReadonlySet<Method> = new Set<Method>([\n%s]);\n", strings.Join(longRunning, ""))
-	b.WriteString("\n/** The data of each type of event, by its name on the wire. */\nexport interface Events {\n" + events.String())
-	b.WriteString("}\n\n/** The name of a type of event. */\nexport type EventType = keyof Events;\n")
-	b.WriteString("\n/** The event of a notification. */\nexport type HubEvent = { [T in EventType]: { type: T; timestamp: string; data: Events[T] } }[EventType];\n")
+	b.WriteString("\n/** The data of each kind of event, by its name on the wire. */\nexport interface Events {\n" + events.String())
+	b.WriteString("}\n\n/** The name of a kind of event. */\nexport type EventKind = keyof Events;\n")
+	b.WriteString("\n/** The params of a notification \"event\". */\n" +
+		"export type HubEvent = { [K in EventKind]: Omit<" + envelope + ", \"kind\" | \"data\"> & { kind: K; data: Events[K] } }[EventKind];\n")
 	return b.String()
 }
 

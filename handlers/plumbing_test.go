@@ -21,6 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -215,7 +216,7 @@ func eventOf(t *testing.T, message any) (kind, data string) {
 func played(t *testing.T, put func(*terminalFeed)) []string {
 	t.Helper()
 	var got []string
-	f := newTerminalFeed(protocol.LSP, 0, func(_ context.Context, messages ...any) error {
+	f := newTerminalFeed(humanlayer.Framed, 0, func(_ context.Context, messages ...any) error {
 		kind, data := eventOf(t, messages[0])
 		got = append(got, kind+" "+data)
 		return nil
@@ -269,7 +270,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		took := make(chan struct{})
-		f := newTerminalFeed(protocol.LSP, 0, func(_ context.Context, messages ...any) error {
+		f := newTerminalFeed(humanlayer.Framed, 0, func(_ context.Context, messages ...any) error {
 			kind, _ := eventOf(t, messages[0])
 			types = append(types, kind)
 			time.Sleep(terminalPatience / 4)
@@ -285,12 +286,12 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		f.put(terminalEnd())
 		<-took
 		assert.Len(t, types, 41)
-		assert.NotContains(t, types, protocol.TypeLagged)
+		assert.NotContains(t, types, "lagged")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var types []string
 		goOn, ended := make(chan struct{}), make(chan struct{})
-		f := newTerminalFeed(protocol.LSP, 0, func(_ context.Context, messages ...any) error {
+		f := newTerminalFeed(humanlayer.Framed, 0, func(_ context.Context, messages ...any) error {
 			<-goOn
 			kind, _ := eventOf(t, messages[0])
 			types = append(types, kind)
@@ -329,7 +330,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 
 func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTerminalFeed(protocol.LSP, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
+		f := newTerminalFeed(humanlayer.Framed, 0, func(context.Context, ...any) error { return nil }, slog.New(slog.DiscardHandler))
 		ctx, gone := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() {
@@ -345,9 +346,10 @@ func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 }
 
 func TestHeartbeats(t *testing.T) {
-	for d, want := range map[*protocol.Client]string{
-		protocol.LSP:        `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
-		protocol.HumanLayer: `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
+	for d, want := range map[*protocol.EventForm]string{
+		protocol.Native:   `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub"}}`,
+		humanlayer.Framed: `{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"sub","type":"heartbeat","message":"Connection alive"}}`,
+		humanlayer.Lines:  `{"jsonrpc":"2.0","result":{"type":"heartbeat","message":"Connection alive"}}`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sent := make(chan time.Duration, 10)
@@ -404,11 +406,11 @@ func TestALongEventIsCutNotLost(t *testing.T) {
 	const most = 100_000
 	var got []int
 	long := domain.Event{Payload: domain.MessageAdded{Type: "message", Text: strings.Repeat("x", most)}}
-	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), protocol.HumanLayer, "", most, long))
+	require.NoError(t, sendEvent(context.Background(), taking(t, most, &got), humanlayer.Lines, "", most, long))
 	require.Len(t, got, 1)
 	assert.Greater(t, got[0], 16<<10, "as much as fits")
 	refused := errors.New("gone")
-	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, protocol.HumanLayer, "", most, domain.Event{Payload: domain.PlanChanged{}})
+	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, humanlayer.Lines, "", most, domain.Event{Payload: domain.PlanChanged{}})
 	assert.ErrorIs(t, err, refused)
 }
 

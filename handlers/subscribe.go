@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -24,11 +25,16 @@ import (
 // heartbeatEvery is the silence after which a subscriber gets a heartbeat (HumanLayer).
 const heartbeatEvery = 30 * time.Second
 
-// registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
-func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
+// registerEvents registers event.subscribe and event.unsubscribe (docs/protocol.md, "Events"), and
+// HumanLayer's Subscribe and Unsubscribe over them.
+func registerEvents(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
-	handle(reg, d, humanLayerFamily, "Subscribe", s.subscribe,
-		server.Doc("Sends events to this connection. With since, it first replays the stored events after that seq. "+
+	handle(reg, d, nativeFamily, "event.subscribe", s.subscribe,
+		server.Doc("Sends events to this connection, as notifications event. With since, it first replays the stored events after that seq. "+
+			"Pending approvals come first. After 30 s without an event, the notification heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
+	handle(reg, d, nativeFamily, "event.unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+	handle(reg, d, humanLayerFamily, "Subscribe", s.subscribeHumanLayer,
+		server.Doc("Sends events to this connection, in HumanLayer's form. With since, it first replays the stored events after that seq. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
 	handle(reg, d, humanLayerFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
@@ -56,7 +62,7 @@ type subscriptionKey struct {
 const subscriptionsAtMost = 64
 
 var errTooManySubscriptions = domain.Errorf(domain.KindTooManySubscriptions,
-	"this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost)
+	"this connection has %d subscriptions, and no more are possible; end some, or ask for more events with one", subscriptionsAtMost)
 
 // add stores a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {
@@ -124,8 +130,8 @@ func checkSubscribe(p protocol.SubscribeParams) error {
 	return nil
 }
 
-func subscribingOf(p protocol.SubscribeParams) eventlog.Subscribing {
-	f := eventlog.Subscribing{Kinds: protocol.Kinds(p.EventTypes), Turn: cmp.Or(p.RunID, p.SessionID), Since: -1}
+func subscribingOf(p protocol.SubscribeParams, kinds []domain.EventKind) eventlog.Subscribing {
+	f := eventlog.Subscribing{Kinds: kinds, Turn: string(p.Session), Since: -1}
 	if p.Since != nil {
 		f.Since = *p.Since
 	}
@@ -135,8 +141,8 @@ func subscribingOf(p protocol.SubscribeParams) eventlog.Subscribing {
 	return f
 }
 
-// checkTurn refuses a turn of another session.
-func checkTurn(p protocol.SubscribeParams, ctx context.Context, h *hub.Hub) error {
+// checkRun refuses a run of another session.
+func checkRun(ctx context.Context, h *hub.Hub, p humanlayer.SubscribeParams) error {
 	if p.SessionID == "" || p.RunID == "" {
 		return nil
 	}
@@ -151,16 +157,35 @@ func checkTurn(p protocol.SubscribeParams, ctx context.Context, h *hub.Hub) erro
 	return err
 }
 
-func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.SubscribeParams) (protocol.SubscribeResult, error) {
-	if err := checkTurn(p, ctx, h); err != nil {
-		return protocol.SubscribeResult{}, err
+func (s *subscriptions) subscribeHumanLayer(ctx context.Context, h *hub.Hub, p humanlayer.SubscribeParams) (humanlayer.SubscribeResult, error) {
+	if err := checkRun(ctx, h, p); err != nil {
+		return humanlayer.SubscribeResult{}, err
 	}
 	conn := server.ConnFrom(ctx)
-	want := subscribingOf(p)
-	sub := newSubscription(protocol.Of(conn), conn.Send)
+	r, err := s.begin(ctx, h, p.Native(), humanlayer.Kinds(p.EventTypes), humanlayer.FormOf(conn))
+	result := humanlayer.SubscribeResult{SubscriptionID: r.SubscriptionID, Message: "Subscription established. Waiting for events...", Notice: r.Notice}
+	if !humanlayer.IsLines(conn) {
+		result.Seq = &r.Seq
+	}
+	return result, err
+}
+
+func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.SubscribeParams) (protocol.SubscribeResult, error) {
+	kinds, unknown := protocol.Kinds(p.Kinds)
+	r, err := s.begin(ctx, h, p, kinds, protocol.Native)
+	r.Unknown = unknown
+	return r, err
+}
+
+// begin starts a subscription to kinds of events (nil: all), which come in a form.
+func (s *subscriptions) begin(
+	ctx context.Context, h *hub.Hub, p protocol.SubscribeParams, kinds []domain.EventKind, form *protocol.EventForm,
+) (protocol.SubscribeResult, error) {
+	conn := server.ConnFrom(ctx)
+	sub := newSubscription(form, conn.Send)
 	sub.id = cmp.Or(p.ID, sub.id)
 	sub.room = conn.MaxMessage()
-	if len(p.EventTypes) == 0 { // a client that names the event gets it
+	if kinds == nil { // a client that names the event gets it
 		sub.known = func(n eventlog.Notice) bool { return s.watching.covers(conn, n) }
 	}
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -169,7 +194,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.Su
 		cancel()
 		return protocol.SubscribeResult{}, err
 	}
-	feed, err := h.Events().Subscribe(alive, want, sub.deliver)
+	feed, err := h.Events().Subscribe(alive, subscribingOf(p, kinds), sub.deliver)
 	if err != nil {
 		s.forget(sub.id, conn)
 		cancel()
@@ -192,13 +217,9 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.Su
 			cancel()
 		}
 	})
-	result := protocol.SubscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
+	result := protocol.SubscribeResult{SubscriptionID: sub.id, Seq: feed.From()}
 	if p.Notices {
 		result.Notice = s.unwatched.Notice()
-	}
-	if sub.dialect.TellsSeq {
-		from := feed.From()
-		result.Seq = &from
 	}
 	return result, nil
 }
@@ -212,14 +233,14 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p protocol.
 	return protocol.Success{Success: true}, nil
 }
 
-// A subscription sends events to one subscriber, in the dialect of its connection.
+// A subscription sends events to one subscriber, in its form.
 type subscription struct {
-	id      string
-	dialect *protocol.Client
-	room    int // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, messages ...any) error
-	held    []eventlog.Notice          // sent together with the next one
-	known   func(eventlog.Notice) bool // the connection gets it otherwise; may be nil
+	id    string
+	form  *protocol.EventForm
+	room  int // of a message, in bytes; 0: no limit
+	send  func(ctx context.Context, messages ...any) error
+	held  []eventlog.Notice          // sent together with the next one
+	known func(eventlog.Notice) bool // the connection gets it otherwise; may be nil
 
 	conn   *server.Conn
 	cancel context.CancelFunc
@@ -228,8 +249,8 @@ type subscription struct {
 	began  time.Time
 }
 
-func newSubscription(d *protocol.Client, send func(context.Context, ...any) error) *subscription {
-	return &subscription{id: "sub_" + uuid.NewString(), dialect: d, send: send, began: time.Now()}
+func newSubscription(form *protocol.EventForm, send func(context.Context, ...any) error) *subscription {
+	return &subscription{id: "sub_" + uuid.NewString(), form: form, send: send, began: time.Now()}
 }
 
 // deliver sends an event. It waits for the peer until ctx or the connection ends.
@@ -251,14 +272,14 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 	if len(s.held) > 1 {
 		messages := make([]any, len(s.held))
 		for i, n := range s.held {
-			messages[i] = s.dialect.Event(s.id, n.Event, protocol.Data(n.Event))
+			messages[i] = s.form.Event(s.id, n.Event, s.form.Data(n.Event))
 		}
 		if err := s.send(ctx, messages...); !errors.Is(err, server.ErrTooLong) {
 			return err
 		}
 	}
 	for _, n := range s.held {
-		if err := sendEvent(ctx, s.send, s.dialect, s.id, s.room, n.Event); err != nil {
+		if err := sendEvent(ctx, s.send, s.form, s.id, s.room, n.Event); err != nil {
 			return err
 		}
 	}
@@ -266,11 +287,11 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 }
 
 // sendEvent sends an event. It cuts the texts if the message is too long.
-func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *protocol.Client, subscription string, room int, e domain.Event) error {
-	data := protocol.Data(e)
-	err := send(ctx, d.Event(subscription, e, data))
+func sendEvent(ctx context.Context, send func(context.Context, ...any) error, form *protocol.EventForm, subscription string, room int, e domain.Event) error {
+	data := form.Data(e)
+	err := send(ctx, form.Event(subscription, e, data))
 	if errors.Is(err, server.ErrTooLong) {
-		err = send(ctx, d.Event(subscription, e, fitRaw(data, room-1024)))
+		err = send(ctx, form.Event(subscription, e, fitRaw(data, room-1024)))
 	}
 	return err
 }
@@ -282,7 +303,7 @@ func (s *subscription) live(ctx context.Context, ended <-chan struct{}) {
 	for {
 		quiet := time.Since(s.began) - time.Duration(s.last.Load())
 		if quiet >= heartbeatEvery {
-			if s.send(ctx, s.dialect.Heartbeat(s.id)) != nil {
+			if s.send(ctx, s.form.Heartbeat(s.id)) != nil {
 				return
 			}
 			s.touch()

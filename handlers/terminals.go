@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -19,17 +21,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerTerminals registers spawn_terminal (the executor catalog) and the methods beside it.
+// registerTerminals registers the methods of terminals, and spawn_terminal of the executor catalog.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
 	f := nativeFamily
 	handle(reg, d, executorFamily, "spawn_terminal", t.spawn, server.LongRunning(),
 		server.Doc("Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit."))
+	handle(reg, d, f, "terminal.start", t.start, server.LongRunning(),
+		server.Doc("Starts a program in a terminal, and watches it as terminal.attach does. The terminal ends with the daemon, unless it is one of tmux."))
 	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the running terminals, also those of agents, the oldest first."))
 	handle(reg, d, f, "terminal.attach", t.attach, server.LongRunning(),
 		server.Doc("Watches a terminal: this connection gets its recent output, further output and its end as events. Any number of connections can watch a terminal. An agent's terminal can only be watched."))
 	handle(reg, d, f, "terminal.detach", t.detach, server.LongRunning(),
-		server.Doc("Ends the watch that spawn_terminal or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call."))
+		server.Doc("Ends the watch that terminal.start or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call."))
 	handle(reg, d, f, "terminal.write", t.write, server.Doc("Sends input to a terminal. The connection need not watch it."))
 	handle(reg, d, f, "terminal.resize", t.resize, server.Doc("Changes a terminal's size for all connections that watch it."))
 	handle(reg, d, f, "terminal.close", t.close, server.Doc("Closes a terminal and ends its program."))
@@ -40,7 +44,7 @@ type terminals struct {
 	watching *watching
 }
 
-func checkSpawn(p protocol.SpawnTerminalParams) error {
+func checkTerminal(p protocol.StartTerminalParams) error {
 	return cmp.Or(cells("cols", p.Cols), cells("rows", p.Rows), checkEnv(p.Env))
 }
 
@@ -56,20 +60,33 @@ func checkEnv(env map[string]string) error {
 	return nil
 }
 
-func (t terminals) spawn(ctx context.Context, h *hub.Hub, p protocol.SpawnTerminalParams) (protocol.SpawnTerminalResult, error) {
-	if err := cmp.Or(checkToken(h, p.SessionToken), checkDescriptor(ctx, p.Descriptor)); err != nil {
-		return protocol.SpawnTerminalResult{}, err
+// spawn starts a terminal for a client of the executor catalog.
+func (t terminals) spawn(ctx context.Context, h *hub.Hub, p dexec.SpawnTerminalParams) (protocol.StartTerminalResult, error) {
+	if err := checkToken(h, p.SessionToken); err != nil {
+		return protocol.StartTerminalResult{}, err
 	}
-	feed := t.newFeed(ctx)
+	return t.startIn(ctx, h, p.Native(), humanlayer.FormOf(server.ConnFrom(ctx)))
+}
+
+func (t terminals) start(ctx context.Context, h *hub.Hub, p protocol.StartTerminalParams) (protocol.StartTerminalResult, error) {
+	return t.startIn(ctx, h, p, protocol.Native)
+}
+
+// startIn starts a terminal whose events come in a form.
+func (t terminals) startIn(ctx context.Context, h *hub.Hub, p protocol.StartTerminalParams, form *protocol.EventForm) (protocol.StartTerminalResult, error) {
+	if err := checkDescriptor(ctx, p.Descriptor); err != nil {
+		return protocol.StartTerminalResult{}, err
+	}
+	feed := t.newFeed(ctx, form)
 	view, err := h.Terminals().Spawn(ctx, catalog.SpawnTerminalParams{
-		SessionToken: p.SessionToken, CWD: p.CWD, Shell: p.Shell, Env: p.Env, UseTmux: p.UseTmux,
+		CWD: p.CWD, Shell: p.Program, Env: p.Env, UseTmux: p.UseTmux,
 		TmuxSessionName: p.TmuxSessionName, TmuxWindowName: p.TmuxWindowName, Cols: orZero(p.Cols), Rows: orZero(p.Rows), Args: p.Args,
 		Descriptor: p.Descriptor,
 	}, feed.put)
 	if err != nil {
-		return protocol.SpawnTerminalResult{}, err
+		return protocol.StartTerminalResult{}, err
 	}
-	return protocol.SpawnTerminalResult{TerminalID: view.Terminal.ID, PTYPID: view.Terminal.PID}, t.begin(ctx, view, feed)
+	return protocol.StartTerminalResult{TerminalID: view.Terminal.ID, PTYPID: view.Terminal.PID}, t.begin(ctx, view, feed)
 }
 
 func checkWrite(p protocol.WriteTerminalParams) error {
@@ -110,7 +127,7 @@ func infoOf(t terminal.Info) protocol.Terminal {
 		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.OfAgent, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
 	}
 	if t.Turn != nil {
-		i.Turn, i.TaskID, i.SessionID = t.Turn.Name(), domain.TaskName(t.Turn.Task), t.Turn.HumanLayerSession
+		i.Turn, i.TurnUUID = t.Turn.Name(), t.Turn.HumanLayerSession
 	}
 	return i
 }
@@ -136,7 +153,7 @@ func (t terminals) attach(ctx context.Context, h *hub.Hub, p protocol.AttachTerm
 	if old := t.watching.find(server.ConnFrom(ctx), p.TerminalID); old != nil {
 		params.Replaces = old.view
 	}
-	feed := t.newFeed(ctx)
+	feed := t.newFeed(ctx, protocol.Native)
 	view, err := h.Terminals().Attach(ctx, p.TerminalID, params, feed.put)
 	if err != nil {
 		return protocol.AttachTerminalResult{}, err
@@ -171,9 +188,9 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 }
 
 // newFeed returns a feed for the connection of the request.
-func (t terminals) newFeed(ctx context.Context) *terminalFeed {
+func (t terminals) newFeed(ctx context.Context, form *protocol.EventForm) *terminalFeed {
 	conn := server.ConnFrom(ctx)
-	return newTerminalFeed(protocol.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
+	return newTerminalFeed(form, conn.MaxMessage(), conn.Send, t.Logger)
 }
 
 // begin starts a watch after the reply. It ends with the terminal, the connection or terminal.detach.
@@ -308,10 +325,10 @@ const (
 // A terminalFeed sends the events of a terminal to one connection: a bounded queue, in which adjacent
 // output is joined, and a goroutine (run) that sends as fast as the peer reads.
 type terminalFeed struct {
-	dialect *protocol.Client
-	room    int // of a message, in bytes; 0: no limit
-	send    func(ctx context.Context, messages ...any) error
-	log     *slog.Logger
+	form *protocol.EventForm
+	room int // of a message, in bytes; 0: no limit
+	send func(ctx context.Context, messages ...any) error
+	log  *slog.Logger
 
 	wake  chan struct{} // signals a new piece in the queue
 	space chan struct{} // signals free space in the queue, or the end of the feed
@@ -334,8 +351,8 @@ type terminalPiece struct {
 	event    *domain.Event
 }
 
-func newTerminalFeed(d *protocol.Client, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
-	return &terminalFeed{dialect: d, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
+func newTerminalFeed(form *protocol.EventForm, room int, send func(context.Context, ...any) error, log *slog.Logger) *terminalFeed {
+	return &terminalFeed{form: form, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
 // put queues an event of the terminal. It waits for space for output, at most terminalPatience.
@@ -425,7 +442,7 @@ func (f *terminalFeed) run(ctx context.Context) {
 			}
 			continue
 		}
-		if sendEvent(ctx, f.send, f.dialect, "", f.room, piece.asEvent()) != nil {
+		if sendEvent(ctx, f.send, f.form, "", f.room, piece.asEvent()) != nil {
 			return
 		}
 	}

@@ -382,7 +382,7 @@ func TestMCPServer(t *testing.T) {
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)
 	}
-	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_turn", "get_conversation", "list_questions", "page_messages"}, names)
+	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_turn", "list_items", "list_questions", "page_messages"}, names)
 
 	answer := a.permission(t.Context(), "make && true")
 	<-progress
@@ -427,7 +427,7 @@ func TestMCPServer(t *testing.T) {
 	require.Len(t, list.Sessions, 1)
 	assert.Equal(t, "1.4", list.Sessions[0].Turn, "all questions of an agent's name are in one session")
 	assert.Equal(t, 1, list.Sessions[0].Session)
-	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_conversation", Arguments: object{"session_id": "1.2"}})
+	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "list_items", Arguments: object{"session": "1.2"}})
 	require.NoError(t, err)
 	assert.Contains(t, mcpText(r), "not that")
 	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_turn", Arguments: object{"turn": "nothing"}})

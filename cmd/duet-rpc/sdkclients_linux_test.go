@@ -448,7 +448,7 @@ await client.close();
 	require.NoError(t, cmd.Start())
 	person.approve(person.open(anyQuestion).ID)
 	require.NoError(t, cmd.Wait())
-	assert.Equal(t, `[["ask_user","get_conversation","get_turn","list_questions","list_sessions","page_messages","request_permission"],["duet://sessions"],["duet://sessions/{id}"]] duet
+	assert.Equal(t, `[["ask_user","get_turn","list_items","list_questions","list_sessions","page_messages","request_permission"],["duet://sessions"],["duet://sessions/{id}"]] duet
 {"behavior":"allow","updatedInput":{"command":"make"}}
 `, out.String())
 	person.leave()

@@ -160,8 +160,8 @@ func (s *session) insert(r *run) {
 
 // promptEdited handles a new text of a waiting prompt. A client without states already has the
 // prompt, so it gets a message with the new text.
-func (s *session) promptEdited(d *protocol.QueueEvent) {
-	text := protocol.Value(d.Content)
+func (s *session) promptEdited(turn string, d *protocol.QueueEvent) {
+	text := protocol.Value(d.Prompt)
 	if text == "" {
 		return // the prompt was only moved in the queue
 	}
@@ -174,7 +174,7 @@ func (s *session) promptEdited(d *protocol.QueueEvent) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r := s.work.find(d.SessionID); r != nil && !r.inserted {
+	if r := s.work.find(turn); r != nil && !r.inserted {
 		r.edited = text
 	}
 }
@@ -319,7 +319,7 @@ type outcome struct {
 	inserted string // for a client with states: the id of the prompt, if the turn has just begun and not ended
 }
 
-func outcomeOf(d *protocol.StatusEvent) outcome {
+func outcomeOf(d *protocol.TurnStateEvent) outcome {
 	return outcome{state: d.State, stopReason: d.StopReason, err: d.Error, code: d.ErrorCode, authMethods: d.AuthMethods}
 }
 

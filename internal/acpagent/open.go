@@ -3,6 +3,7 @@ package acpagent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -123,8 +124,8 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 		}
 	}
 	if replay {
-		err = hubclient.Conversation(ctx, a.hub, state.ID, func(e hubclient.Entry) error {
-			s.sendEntry(e)
+		err = hubclient.Items(ctx, a.hub, state.ID, func(i *protocol.SessionItem, _ json.RawMessage) error {
+			s.sendItem(i)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -160,18 +161,18 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	return r, nil
 }
 
-// sendEntry sends an entry of the conversation. A client with states gets no prompts of queued runs.
-func (s *session) sendEntry(e hubclient.Entry) {
-	updates := s.translator.Entry(e)
+// sendItem sends an item of the session. A client with states gets no prompts of queued turns.
+func (s *session) sendItem(i *protocol.SessionItem) {
+	updates := s.translator.Item(i)
 	if !s.hasStates {
 		s.send(updates...)
 		return
 	}
-	if e.EventType == hubclient.EntryMessage && e.Role == "user" {
+	if i.Type == protocol.ItemMessage && i.Role == "user" {
 		s.mu.Lock()
-		isActive := s.work.find(e.SessionID) != nil
+		isActive := s.work.find(i.TurnUUID) != nil
 		s.mu.Unlock()
-		if isActive && s.hold(e.SessionID, updates) {
+		if isActive && s.hold(i.TurnUUID, updates) {
 			return
 		}
 	}

@@ -122,15 +122,17 @@ func (s *session) isOurs(run string) bool {
 	return is
 }
 
-// eventTypes are the events that the client needs.
-var eventTypes = []string{
-	protocol.TypeStatus, protocol.TypeConversation, protocol.TypeApproval, protocol.TypeResolved, protocol.TypeSettings, protocol.TypeDelta, protocol.TypeThinking, protocol.TypePlan, protocol.TypeUsage,
-	protocol.TypeTerminal, protocol.TypeTerminalExit, protocol.TypeError, protocol.TypeUpdate, protocol.TypeAgentSession, protocol.TypeDeleted, protocol.TypeLagged, protocol.TypeQueue,
+// eventKinds are the events that the client needs.
+var eventKinds = []string{
+	protocol.KindTurnState, protocol.KindItemAdded, protocol.KindItemChanged, protocol.KindApprovalOpened, protocol.KindApprovalClosed,
+	protocol.KindSession, protocol.KindText, protocol.KindThought, protocol.KindPlan, protocol.KindUsage, protocol.KindTerminalOutput,
+	protocol.KindTerminalExited, protocol.KindAgentError, protocol.KindAgentUpdate, protocol.KindAgentSession, protocol.KindSessionDeleted,
+	protocol.KindLagged, protocol.KindQueue,
 }
 
 // follow sends the events after since to the client.
 func (s *session) follow(ctx context.Context, since int64) error {
-	sub, err := eventstream.Subscribe(ctx, s.agent.hub, eventstream.Options{Types: eventTypes, Session: s.id, Since: &since}, s.event)
+	sub, err := eventstream.Subscribe(ctx, s.agent.hub, eventstream.Options{Kinds: eventKinds, Session: s.id, Since: &since}, s.event)
 	if err != nil {
 		return err
 	}
@@ -182,15 +184,15 @@ func (s *session) event(e eventstream.Event) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	event := hubclient.EventOf(e)
-	switch d := event.(type) {
-	case *protocol.ApprovalEvent:
-		s.ask(hubclient.ApprovalOf(d))
+	data := hubclient.DataOf(e)
+	switch d := data.(type) {
+	case *protocol.ApprovalOpenedEvent:
+		s.ask(hubclient.ApprovalOf(e, d))
 		return
-	case *protocol.ResolvedEvent:
+	case *protocol.ApprovalClosedEvent:
 		s.answered(d.ApprovalID)
 		return
-	case *protocol.SettingsEvent:
+	case *protocol.SessionEvent:
 		s.settingsChanged()
 		return
 	case *protocol.AgentSessionEvent:
@@ -198,47 +200,47 @@ func (s *session) event(e eventstream.Event) {
 		s.settingsChanged()
 		return
 	case *protocol.QueueEvent:
-		s.promptEdited(d)
+		s.promptEdited(e.TurnUUID, d)
 		return
 	}
-	updates := s.translator.Event(event, e.Seq, e.Timestamp)
-	if d, ok := event.(*protocol.ItemEvent); ok && s.hasStates && d.EventType == hubclient.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
+	updates := s.translator.Event(e, data)
+	if d, ok := data.(*protocol.Item); ok && s.hasStates && d.Type == protocol.ItemMessage && d.Role == "user" && s.hold(e.TurnUUID, updates) {
 		return
 	}
 	s.send(updates...)
-	if d, ok := event.(*protocol.StatusEvent); ok {
-		s.stateChanged(d)
+	if d, ok := data.(*protocol.TurnStateEvent); ok {
+		s.stateChanged(e.TurnUUID, d)
 	}
 }
 
-// stateChanged handles a new state of a hub session in the conversation. All of its earlier
-// events were handled before.
-func (s *session) stateChanged(d *protocol.StatusEvent) {
+// stateChanged handles a new state of a turn of the session. All of its earlier events were handled
+// before.
+func (s *session) stateChanged(turn string, d *protocol.TurnStateEvent) {
 	s.mu.Lock()
 	if !hubclient.Ended(d.State) {
 		if d.State != hubclient.Queued && d.State != hubclient.Draft {
-			s.running = d.SessionID
+			s.running = turn
 		}
 		s.mu.Unlock()
-		s.runChanged(d.SessionID, d.State)
+		s.runChanged(turn, d.State)
 		return
 	}
-	if s.running == d.SessionID {
+	if s.running == turn {
 		s.running = ""
 	}
 	o := outcomeOf(d)
-	_, ours := s.ours[d.SessionID]
+	_, ours := s.ours[turn]
 	if ours {
-		s.ours[d.SessionID] = false
+		s.ours[turn] = false
 	}
 	if o.code == orphaned {
 		s.takeBack()
 	}
-	isAwaited := s.endTurns(d.SessionID, o)
+	isAwaited := s.endTurns(turn, o)
 	s.mu.Unlock()
 	switch {
 	case s.hasStates:
-		s.runEnded(d.SessionID, o, isAwaited)
+		s.runEnded(turn, o, isAwaited)
 	case !ours && d.State == hubclient.Failed && d.Error != "":
 		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}

@@ -43,9 +43,9 @@ type tool struct {
 	ended    bool
 }
 
-// A call is the data of a tool call in an event or an entry.
+// A call is the data of a tool call in an event or an item.
 type call struct {
-	session, id, name, title, kind, status string
+	turn, id, name, title, kind, status string
 	parent                                 string
 	input                                  json.RawMessage
 	data                                   protocol.ToolDetails
@@ -57,7 +57,7 @@ type call struct {
 
 // toolCall returns the updates for a tool call that begins, changes or ends.
 func (t *translator) toolCall(c call) (updates []any) {
-	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
+	c.id, c.parent = t.callID(c.turn, c.id), t.parentID(c.turn, c.parent)
 	known := t.tools[c.id]
 	u := acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(members(c.data.Meta), c.parent)}
 	if known == nil {
@@ -332,7 +332,7 @@ func (p *terminal) text() string {
 
 // output stores output of a program, and returns the update of its tool call. It limits the rate,
 // since each update repeats the whole output.
-func (t *translator) output(d *protocol.TerminalEvent, at time.Time) []any {
+func (t *translator) output(d *protocol.TerminalOutputEvent, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // invalid base64 counts as no output
@@ -369,7 +369,7 @@ func (t *translator) terminal(id string) *terminal {
 }
 
 // exited returns the updates for the rest of a program's output and its end.
-func (t *translator) exited(d *protocol.TerminalExitEvent) []any {
+func (t *translator) exited(d *protocol.TerminalExitedEvent) []any {
 	if t.Client.HasTerminals() {
 		status := &acp.ExitStatus{Signal: d.Signal}
 		if d.Signal == "" {

@@ -9,8 +9,8 @@ import (
 	"hash/fnv"
 	"maps"
 	"strings"
-	"time"
 
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -53,38 +53,34 @@ type translator struct {
 // BeginsInside means that the first text may be the rest of a message.
 func (t *translator) BeginsInside() { t.messages.leftOut() }
 
-// Entry returns the updates of an entry of the conversation. All entries come before the first
-// event.
-func (t *translator) Entry(e hubclient.Entry) []any {
-	key := e.Key
-	if e.EventType == hubclient.EntryToolCall || e.EventType == hubclient.EntryToolResult {
-		key = e.ToolID + e.ResultFor
-	}
-	t.note(key, e.Seq)
-	switch e.EventType {
-	case hubclient.EntryMessage, hubclient.EntryThinking:
-		if e.IsCompleted {
-			t.messages.ended(e.Key, e.Content)
+// Item returns the updates of an item of the session. All items come before the first event.
+func (t *translator) Item(i *protocol.SessionItem) []any {
+	t.note(i.Key, i.Seq)
+	switch i.Type {
+	case protocol.ItemMessage, protocol.ItemThought:
+		if i.Open {
+			t.messages.began(i.Key, i.Text)
 		} else {
-			t.messages.began(e.Key, e.Content)
+			t.messages.ended(i.Key, i.Text)
 		}
-		data := e.Tool()
-		return t.said(e.EventType, e.Role, e.Key, metaOf(members(data.Meta), t.parentID(e.SessionID, e.ParentTool)), e.Content, data.Attachments)
-	case hubclient.EntryToolCall:
-		return t.toolCall(call{
-			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
-			input: json.RawMessage(e.ToolInput), data: e.Tool(), refusal: e.Refusal,
+		return t.said(&i.Item, metaOf(members(i.Meta), t.parentID(i.TurnUUID, i.ParentID)), i.Text)
+	case protocol.ItemToolCall:
+		updates := t.toolCall(call{
+			turn: i.TurnUUID, id: i.Key, name: i.ToolName, title: i.Title, kind: i.ToolKind, status: i.Status, parent: i.ParentID,
+			input: i.ToolInput, data: protocol.Value(i.Details), refusal: i.Refusal,
 		})
-	case hubclient.EntryToolResult:
-		return t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})
-	case hubclient.EntrySystem:
+		if i.Ended() || i.Result != "" {
+			updates = append(updates, t.toolCall(call{turn: i.TurnUUID, id: i.Key, status: i.Status, result: i.Result, refusal: i.Refusal, ended: i.Ended()})...)
+		}
+		return updates
+	case protocol.ItemNotice:
 		key := ""
 		if t.Client.HasStates() {
-			key = e.Key
+			key = i.Key
 		}
-		return []any{aside(key, e.Content)} // notices are for live events only
-	case hubclient.EntryPlan:
-		return []any{plan(e.PlanEntries())}
+		return []any{aside(key, i.Text)} // notices are for live events only
+	case protocol.ItemPlan:
+		return []any{plan(i.Entries)}
 	}
 	return nil
 }
@@ -104,14 +100,16 @@ func (t *translator) note(key string, seq int64) {
 func (t *translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
 // Event returns the updates of an event.
-func (t *translator) Event(event protocol.Event, seq int64, at time.Time) []any {
-	switch d := event.(type) {
-	case *protocol.DeltaEvent:
-		return t.delta(acp.KindAgentMessageChunk, d.TextDelta)
-	case *protocol.ThinkingEvent:
-		return t.delta(acp.KindAgentThoughtChunk, d.TextDelta)
-	case *protocol.ItemEvent:
-		return t.conversation(seq, d)
+func (t *translator) Event(e eventstream.Event, data any) []any {
+	switch d := data.(type) {
+	case *protocol.TextEvent:
+		kind := acp.KindAgentMessageChunk
+		if e.Kind == protocol.KindThought {
+			kind = acp.KindAgentThoughtChunk
+		}
+		return t.delta(e.TurnUUID, kind, d)
+	case *protocol.Item:
+		return t.item(e.TurnUUID, e.Seq, d)
 	case *protocol.PlanEvent:
 		return []any{plan(d.Entries)}
 	case *protocol.UsageEvent:
@@ -120,15 +118,15 @@ func (t *translator) Event(event protocol.Event, seq int64, at time.Time) []any 
 			u.Meta = members(d.Meta)
 			return []any{u}
 		}
-	case *protocol.TerminalEvent:
-		return t.output(d, at)
-	case *protocol.TerminalExitEvent:
+	case *protocol.TerminalOutputEvent:
+		return t.output(d, e.Time)
+	case *protocol.TerminalExitedEvent:
 		return t.exited(d)
-	case *protocol.UpdateEvent:
+	case *protocol.AgentUpdateEvent:
 		return t.passed(d.Update)
 	case *protocol.LaggedEvent:
 		t.messages.leftOut()
-	case *protocol.StatusEvent:
+	case *protocol.TurnStateEvent:
 		if hubclient.Ended(d.State) {
 			t.messages.turnEnded()
 			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Client.HasStates() })
@@ -139,43 +137,43 @@ func (t *translator) Event(event protocol.Event, seq int64, at time.Time) []any 
 }
 
 // delta returns the update for a piece of a message or thought.
-func (t *translator) delta(kind string, d protocol.TextDelta) []any {
-	text := t.messages.piece(d.MessageID, d.Text)
+func (t *translator) delta(turn, kind string, d *protocol.TextEvent) []any {
+	text := t.messages.piece(d.Key, d.Text)
 	if text == "" {
 		return nil
 	}
-	return []any{chunk(kind, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentID)), acp.TextContent(text))}
+	return []any{chunk(kind, d.Key, metaOf(members(d.Meta), t.parentID(turn, d.ParentID)), acp.TextContent(text))}
 }
 
-// conversation returns the updates of a conversation event.
-func (t *translator) conversation(seq int64, d *protocol.ItemEvent) []any {
-	switch d.EventType {
-	case hubclient.EntryMessage, hubclient.EntryThinking:
+// item returns the updates of an item in an event.
+func (t *translator) item(turn string, seq int64, d *protocol.Item) []any {
+	switch d.Type {
+	case protocol.ItemMessage, protocol.ItemThought:
 		switch isSteered := d.Subtype == "steered"; {
-		case t.wasSent(d.MessageID, seq),
-			d.Role == "user" && !isSteered && t.IsOurs(d.SessionID),
-			d.Role == "user" && isSteered && t.IsEcho != nil && t.IsEcho(d.Content):
+		case t.wasSent(d.Key, seq),
+			d.Role == "user" && !isSteered && t.IsOurs(turn),
+			d.Role == "user" && isSteered && t.IsEcho != nil && t.IsEcho(d.Text):
 			return nil
 		}
 		if d.Role == "user" {
-			return t.said(d.EventType, d.Role, d.MessageID, nil, d.Content, d.Attachments)
+			return t.said(d, nil, d.Text)
 		}
-		return t.said(d.EventType, d.Role, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentID)), t.messages.whole(d.MessageID, d.Content), d.Attachments)
-	case hubclient.EntryToolCall, hubclient.EntryToolResult:
-		if t.wasSent(d.ToolID, seq) {
+		return t.said(d, metaOf(members(d.Meta), t.parentID(turn, d.ParentID)), t.messages.whole(d.Key, d.Text))
+	case protocol.ItemToolCall:
+		if t.wasSent(d.Key, seq) {
 			return nil
 		}
 		return t.toolCall(call{
-			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentID,
-			input: d.ToolInput, data: protocol.Value(d.ToolData), result: d.Result, refusal: d.Refusal, ended: d.EventType == hubclient.EntryToolResult, live: true,
+			turn: turn, id: d.Key, name: d.ToolName, title: d.Title, kind: d.ToolKind, status: d.Status, parent: d.ParentID,
+			input: d.ToolInput, data: protocol.Value(d.Details), result: d.Result, refusal: d.Refusal, ended: d.Ended(), live: true,
 		})
-	case hubclient.EntrySystem:
+	case protocol.ItemNotice:
 		switch {
-		case t.wasSent(d.MessageID, seq):
+		case t.wasSent(d.Key, seq):
 		case t.Client.HasStates():
-			return []any{notice(d.Subtype, d.Content)}
+			return []any{notice(d.Subtype, d.Text)}
 		default:
-			return []any{aside("", d.Content)}
+			return []any{aside("", d.Text)}
 		}
 	}
 	return nil
@@ -199,13 +197,13 @@ func notice(subtype, text string) acp.Notice {
 
 // said returns a message, or a thought, as chunks. For attachments it adds text, for clients that
 // do not show them.
-func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []protocol.Attachment) (updates []any) {
-	as := kindOf(kind == hubclient.EntryThinking, role)
-	if text != "" && (len(attached) == 0 || role == "user") {
-		updates = append(updates, chunk(as, key, meta, acp.TextContent(text)))
+func (t *translator) said(i *protocol.Item, meta map[string]any, text string) (updates []any) {
+	as := kindOf(i.Type == protocol.ItemThought, i.Role)
+	if text != "" && (len(i.Attachments) == 0 || i.Role == "user") {
+		updates = append(updates, chunk(as, i.Key, meta, acp.TextContent(text)))
 	}
-	for _, a := range attached {
-		updates = append(updates, chunk(as, key, meta, t.block(a)))
+	for _, a := range i.Attachments {
+		updates = append(updates, chunk(as, i.Key, meta, t.block(a)))
 	}
 	return updates
 }

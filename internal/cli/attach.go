@@ -433,12 +433,12 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 
 // start runs a program in a new terminal.
 func (w *window) start(ctx context.Context, o attachOptions) error {
-	params := protocol.SpawnTerminalParams{CWD: o.CWD, Env: passedOn(os.Environ(), term.IsTerminal(w.out)), UseTmux: o.Tmux != "", TmuxSessionName: o.Tmux}
+	params := protocol.StartTerminalParams{CWD: o.CWD, Env: passedOn(os.Environ(), term.IsTerminal(w.out)), UseTmux: o.Tmux != "", TmuxSessionName: o.Tmux}
 	params.Cols, params.Rows = w.size()
 	if len(o.Command) > 0 {
-		params.Shell, params.Args = o.Command[0], o.Command[1:]
+		params.Program, params.Args = o.Command[0], o.Command[1:]
 	}
-	r, _, err := hubclient.Call[protocol.Terminal](ctx, w.c, "spawn_terminal", params)
+	r, _, err := hubclient.TerminalStart(ctx, w.c, params)
 	w.id = r.TerminalID
 	return err
 }
@@ -477,19 +477,16 @@ func (w *window) listen(ctx context.Context) (stop func(), err error) {
 	off := w.c.On("event", func(params json.RawMessage) {
 		var n struct {
 			Subscription string `json:"subscription_id"`
-			Event        struct {
-				Type string          `json:"type"`
-				Data json.RawMessage `json:"data"`
-			} `json:"event"`
+			eventstream.Event
 		}
 		if json.Unmarshal(params, &n) == nil && n.Subscription == "" {
-			w.show(ctx, n.Event.Type, n.Event.Data)
+			w.show(ctx, n.Event)
 		}
 	})
 	// The exit event in the log arrives even if this terminal is so slow that output is
 	// dropped. But it may arrive before the last output.
-	_, err = eventstream.Subscribe(ctx, w.c, eventstream.Options{Types: []string{protocol.TypeTerminalExit}}, func(e eventstream.Event) {
-		time.AfterFunc(lastOutputWithin, func() { w.show(ctx, e.Type, e.Data) })
+	_, err = eventstream.Subscribe(ctx, w.c, eventstream.Options{Kinds: []string{protocol.KindTerminalExited}}, func(e eventstream.Event) {
+		time.AfterFunc(lastOutputWithin, func() { w.show(ctx, e) })
 	})
 	return func() {
 		off()
@@ -504,15 +501,14 @@ func (w *window) listen(ctx context.Context) (stop func(), err error) {
 const lastOutputWithin = time.Second
 
 // show prints the terminal's output unchanged, because the program controls the screen.
-func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
+func (w *window) show(ctx context.Context, e eventstream.Event) {
 	select {
 	case <-w.named:
 	case <-ctx.Done():
 		return
 	}
-	event, _ := protocol.DecodeEvent(kind, raw) // unreadable members are zero
-	switch d := event.(type) {
-	case *protocol.TerminalEvent:
+	switch d := hubclient.DataOf(e).(type) {
+	case *protocol.TerminalOutputEvent:
 		if d.TerminalID != w.id {
 			return
 		}
@@ -521,11 +517,11 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub encodes it correctly
 		}
 		w.print(data)
-	case *protocol.LaggedEvent:
-		if protocol.Value(d.SkippedOutput).TerminalID == w.id {
+	case *protocol.TerminalLaggedEvent:
+		if d.TerminalID == w.id {
 			w.lost.Store(true)
 		}
-	case *protocol.TerminalExitEvent:
+	case *protocol.TerminalExitedEvent:
 		if d.TerminalID != w.id {
 			return
 		}

@@ -23,8 +23,9 @@ import (
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
-the log, the time, its type, its turn, and a summary. With --json each line is
-{"seq","session","turn","type","timestamp","data"}; docs/methods.md lists the types.
+the log, the time, its kind, its turn, and a summary. With --json each line is an
+object: seq, kind, time, session, turn, turn_uuid, data; docs/methods.md lists the
+kinds.
 
 It runs until you interrupt it, even if the hub is replaced by another one;
 --since N begins with the events after number N. With --no-follow it prints what
@@ -37,7 +38,7 @@ interrupted it.`
 type eventsOptions struct {
 	since    int64
 	session  string
-	types    []string
+	kinds    []string
 	follow   bool
 	noFollow bool
 }
@@ -48,15 +49,15 @@ func newEventsCommand(s *settings) *cobra.Command {
 		Use:     "events",
 		Short:   "Print what happens in the project's hub",
 		Long:    eventsHelp,
-		Example: "  duet-rpc events --session 12 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
+		Example: "  duet-rpc events --session 12 --since 0\n  duet-rpc events --kinds approval.opened,approval.closed --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.since < 0 {
 				return errors.New("--since must be 0 or more")
 			}
-			for _, t := range o.types { // the hub ignores unknown types
-				if !slices.Contains(protocol.EventTypes, t) {
-					return fmt.Errorf("there is no event type %q; there are %s", t, strings.Join(protocol.EventTypes, ", "))
+			for _, t := range o.kinds { // the daemon ignores unknown kinds
+				if !slices.Contains(protocol.SubscribedKinds, t) {
+					return fmt.Errorf("there is no kind of event %q; there are %s", t, strings.Join(protocol.SubscribedKinds, ", "))
 				}
 			}
 			var since *int64
@@ -74,15 +75,15 @@ func newEventsCommand(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	f.Int64Var(&o.since, "since", 0, "begin with the events after this number; 0: with the first")
 	f.StringVar(&o.session, "session", "", "only events of this session, such as 12, or of this turn, such as 12.3")
-	f.StringSliceVar(&o.types, "types", nil, "only these types, separated by commas")
+	f.StringSliceVar(&o.kinds, "kinds", nil, "only these kinds, separated by commas")
 	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
 	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
 	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, turnCandidates))
-	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		before := word[:strings.LastIndex(word, ",")+1] // the types before the last comma
+	_ = cmd.RegisterFlagCompletionFunc("kinds", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		before := word[:strings.LastIndex(word, ",")+1] // the kinds before the last comma
 		var out []string
-		for _, t := range protocol.EventTypes {
+		for _, t := range protocol.SubscribedKinds {
 			out = append(out, before+t)
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
@@ -101,8 +102,8 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	})
 	defer off()
 	shown := make(map[string]bool) // the hub sends open questions again after each reconnect
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Types: o.types, Session: o.session, Since: since}, func(e eventstream.Event) {
-		if d, ok := hubclient.EventOf(e).(*protocol.ApprovalEvent); ok {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Kinds: o.kinds, Session: o.session, Since: since}, func(e eventstream.Event) {
+		if d, ok := hubclient.DataOf(e).(*protocol.ApprovalOpenedEvent); ok {
 			if shown[d.ApprovalID] {
 				return
 			}
@@ -147,13 +148,13 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		if over {
 			return
 		}
-		at, event := e.Seq, hubclient.EventOf(e)
-		if d, ok := event.(*protocol.LaggedEvent); ok {
-			at = protocol.Value(d.SkippedEvents).To
+		at := e.Seq
+		if d, ok := hubclient.DataOf(e).(*protocol.LaggedEvent); ok {
+			at = d.To
 		}
 		// Open questions are sent once more, apart from the log.
-		chosen := (session == "" || event.Turn().SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
-		if e.Seq > 0 && (chosen || e.Type == eventstream.TypeLogDamaged) {
+		chosen := (session == "" || e.TurnUUID == session) && (len(o.kinds) == 0 || slices.Contains(o.kinds, e.Kind))
+		if e.Seq > 0 && (chosen || e.Kind == eventstream.KindLogDamaged) {
 			printEvent(cmd.OutOrStdout(), e, s.JSON)
 		}
 		if at >= last {
@@ -180,29 +181,22 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 // printEvent prints an event on one line, as text or as JSON.
 func printEvent(out io.Writer, e eventstream.Event, asJSON bool) {
 	if asJSON {
-		line, _ := json.Marshal(struct { // the values were decoded from JSON, so this cannot fail
-			Seq       int64           `json:"seq"`
-			Session   int64           `json:"session,omitempty"`
-			Turn      string          `json:"turn,omitempty"`
-			Type      string          `json:"type"`
-			Timestamp time.Time       `json:"timestamp"`
-			Data      json.RawMessage `json:"data"`
-		}{e.Seq, e.Session, e.Turn, e.Type, e.Timestamp, e.Data})
+		line, _ := json.Marshal(e) // the values were decoded from JSON, so this cannot fail
 		_ = term.Raw(out, line)
 		return
 	}
-	event, seq := hubclient.EventOf(e), "-"
+	seq := "-"
 	if e.Seq > 0 {
 		seq = fmt.Sprint(e.Seq)
 	}
-	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-5s  %s",
-		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(e.Turn, "-")), gist(event, e.Data)), " "))
+	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-16s  %-5s  %s",
+		seq, e.Time.Local().Format(time.TimeOnly), term.Line(e.Kind), term.Line(cmp.Or(e.Turn, "-")), gist(e)), " "))
 }
 
-// gist returns a summary of an event in one line. data is the event as it came.
-func gist(event protocol.Event, data json.RawMessage) string {
-	switch d := event.(type) {
-	case *protocol.StatusEvent:
+// gist returns a summary of an event in one line.
+func gist(e eventstream.Event) string {
+	switch d := hubclient.DataOf(e).(type) {
+	case *protocol.TurnStateEvent:
 		text := domain.State(d.State).Words()
 		if d.OldState != "" { // without it the session is new
 			text = domain.State(d.OldState).Words() + " → " + text
@@ -211,24 +205,22 @@ func gist(event protocol.Event, data json.RawMessage) string {
 			text += ": " + why
 		}
 		return term.Short(text)
-	case *protocol.ItemEvent:
-		if d.EventType == hubclient.EntryToolCall || d.EventType == hubclient.EntryToolResult {
-			return below(d.ParentID) + term.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
+	case *protocol.Item:
+		if d.Type == protocol.ItemToolCall {
+			return below(d.ParentID) + term.Short(cmp.Or(d.Title, d.ToolName)+": "+cmp.Or(d.Status, "pending"))
 		}
-		return below(d.ParentID) + term.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
-	case *protocol.DeltaEvent:
+		return below(d.ParentID) + term.Short(cmp.Or(d.Role, d.Type)+": "+d.Text)
+	case *protocol.TextEvent:
 		return below(d.ParentID) + term.Short(d.Text)
-	case *protocol.ThinkingEvent:
-		return below(d.ParentID) + term.Short(d.Text)
-	case *protocol.ApprovalEvent:
+	case *protocol.ApprovalOpenedEvent:
 		return term.Short(turn.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
-	case *protocol.ResolvedEvent:
-		text := turn.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
+	case *protocol.ApprovalClosedEvent:
+		text := turn.ShortID(d.ApprovalID) + " " + d.Status + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}
 		return term.Short(text)
-	case *protocol.DiffEvent:
+	case *protocol.ChangeEvent:
 		return term.Short(fmt.Sprintf("%s +%d -%d", d.Path, d.Added, d.Removed))
 	case *protocol.PlanEvent:
 		done := 0
@@ -238,43 +230,30 @@ func gist(event protocol.Event, data json.RawMessage) string {
 			}
 		}
 		return fmt.Sprintf("%d of %d steps done", done, len(d.Entries))
-	case *protocol.SettingsEvent:
+	case *protocol.SessionEvent:
 		switch {
-		case d.EventType == "native_session":
+		case d.AgentSessionID != "":
 			return "the agent's own session is known"
 		case d.AgentMode != "":
 			return term.Short("mode " + d.AgentMode)
 		}
 	case *protocol.AgentSessionEvent:
 		return term.Short(summaryOfReport(d.AgentSession))
-	case *protocol.DeletedEvent:
+	case *protocol.SessionDeletedEvent:
 		return term.Short(strings.Join(d.Turns, ", "))
-	case *protocol.IterationEvent:
+	case *protocol.GateIterationEvent:
 		return fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations)
-	case *protocol.GateStartEvent:
+	case *protocol.GateStartedEvent:
 		return term.Short(d.Gate)
-	case *protocol.GateEvent:
+	case *protocol.GateResultEvent:
 		r := d.GateResult
 		return term.Short(map[bool]string{true: "passed: ", false: "failed: "}[r.Passed] + r.Outcome())
 	case *protocol.GatesEndedEvent:
 		return term.Short(d.Gates().Words())
-	case *protocol.TerminalExitEvent:
+	case *protocol.TerminalExitedEvent:
 		return term.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}
-	return term.Short(withoutIDs(data))
-}
-
-// withoutIDs returns the data of an event without the ids of its session and task.
-func withoutIDs(data json.RawMessage) string {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(data, &members) != nil {
-		return term.Inert(data)
-	}
-	for _, id := range []string{"session_id", "run_id", "task_id", "thread_id", "claude_session_id"} {
-		delete(members, id)
-	}
-	rest, _ := json.Marshal(members) // the values were decoded from JSON, so this cannot fail
-	return term.Inert(rest)
+	return term.Short(term.Inert(e.Data))
 }
 
 // summaryOfReport returns a summary of what an agent has reported about its session.

@@ -149,7 +149,7 @@ do. docs/mcp.md says how to add it to each of them.
 
   request_permission  asks whether a tool may run, by your rules first and then you
   ask_user            asks you anything
-  list_sessions, get_turn, get_conversation, list_questions, page_messages
+  list_sessions, get_turn, list_items, list_questions, page_messages
 
 Claude Code asks you in your editor or shell, instead of in its terminal, with
   claude mcp add duet -- duet-rpc mcp

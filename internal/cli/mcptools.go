@@ -301,8 +301,8 @@ var views = []view{
 		`{"type":"object","properties":{"turn":{"type":"string","description":"The turn, such as 12.3; 12 means the last turn of session 12."}},"required":["turn"]}`,
 	},
 	{
-		"get_conversation", "getConversation", "Transcript", "Returns what was said and done in a session up to a turn: messages, thoughts, tool calls with their results, questions with their answers.",
-		`{"type":"object","properties":{"session_id":{"type":"string","description":"The turn up to which to read, such as 12.3; 12 means all of session 12."}},"required":["session_id"]}`,
+		"list_items", "session.items", "Transcript", "Returns what was said and done in a session, the last items of it: messages, thoughts, tool calls with their results, questions with their answers. Pass next_before of the result as before to get earlier ones.",
+		`{"type":"object","properties":{"session":{"type":"string","description":"The session, such as 12; a turn, such as 12.3, means the items up to and including it."},"before":{"type":"integer","description":"Only items before the one with this id."},"limit":{"type":"integer","minimum":1,"description":"How many; default 100."}},"required":["session"]}`,
 	},
 	{
 		"list_questions", "approval.list", "Questions", "Lists what waits for an answer of the people at the project.",
@@ -328,7 +328,7 @@ func (t *tools) addViews(s *mcp.Server) {
 		})
 	}
 	s.AddResource(&mcp.Resource{URI: sessionsURI, Name: "sessions", Title: "Sessions", Description: "What agents do and have done in the project.", MIMEType: "application/json"}, t.read)
-	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: sessionURI + "{id}", Name: "conversation", Title: "Transcript of a session", Description: "What was said and done in a session, such as 12, or up to a turn, such as 12.3.", MIMEType: "application/json"}, t.read)
+	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: sessionURI + "{id}", Name: "session", Title: "Transcript of a session", Description: "What was said and done in a session, such as 12, or up to a turn, such as 12.3.", MIMEType: "application/json"}, t.read)
 }
 
 // view calls a method and returns its result as a tool result.
@@ -351,7 +351,7 @@ func (t *tools) view(ctx context.Context, method string, arguments json.RawMessa
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(result)}}}, nil
 }
 
-// read returns a resource: the list of sessions, or a conversation.
+// read returns a resource: the list of sessions, or the items of a session.
 func (t *tools) read(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	method, params := "session.list", any(protocol.SessionListParams{})
 	if id, ok := strings.CutPrefix(r.Params.URI, sessionURI); ok {
@@ -359,12 +359,12 @@ func (t *tools) read(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.Read
 		if err != nil {
 			return nil, mcp.ResourceNotFoundError(r.Params.URI)
 		}
-		method, params = "getConversation", protocol.ConversationParams{SessionID: id}
+		method, params = "session.items", protocol.ItemsParams{Session: protocol.Ref(id), Limit: new(uint(1000))}
 	}
 	var result json.RawMessage
 	err := forAgent(t.hub.Call(ctx, method, params, &result))
 	var refused *client.Error
-	if errors.As(err, &refused) && refused.Kind() == "session_not_found" {
+	if errors.As(err, &refused) && refused.Kind() == "not_found" {
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}
 	if err != nil {

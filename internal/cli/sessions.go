@@ -273,7 +273,7 @@ func printHits(cmd *cobra.Command, hits []*protocol.SearchHit) error {
 	t := term.NewTable(cmd.OutOrStdout(), "TURN", "AGE", "BY", "FOUND")
 	t.Spare("BY", "AGE")
 	for _, h := range hits {
-		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.EventType), aroundMatch(h.Snippet))
+		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.Type), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }

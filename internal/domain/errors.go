@@ -14,6 +14,7 @@ const (
 	KindTerminalNotFound   = "terminal_not_found"
 	KindTriggerNotFound    = "trigger_not_found"
 	KindAttachmentNotFound = "attachment_not_found"
+	KindItemNotFound       = "item_not_found"
 	KindTerminalTaken      = "terminal_taken"     // a client has its descriptor, or others watch it
 	KindTerminalReadOnly   = "terminal_read_only" // an agent's terminal
 	KindNotCancellable     = "not_cancellable"    // the turn has ended

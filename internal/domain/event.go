@@ -35,6 +35,14 @@ func (r Turn) Event(p Payload) Event {
 	return Event{Session: r.Session, Turn: r.ID, Ref: r.Ref(), Payload: p}
 }
 
+// TurnName returns the number of the event's turn, such as 12.3, or "".
+func (e Event) TurnName() string {
+	if e.Ref.Number == 0 {
+		return ""
+	}
+	return Turn{Session: e.Session, Number: e.Ref.Number}.Name()
+}
+
 // Unreadable reports whether the payload could not be read. The other fields may be wrong, too.
 func (e Event) Unreadable() bool {
 	_, unreadable := e.Payload.(Unreadable)

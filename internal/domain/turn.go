@@ -119,6 +119,8 @@ type TurnFilter struct {
 // A TurnHead is a turn without its texts.
 type TurnHead struct {
 	ID                int64  `db:"id"`
+	Session           int64  `db:"session"`
+	Number            int64  `db:"number"`
 	HumanLayerSession string `db:"humanlayer_session"`
 	State             State  `db:"state"`
 	ErrorCode         string `db:"error_code"`

@@ -139,7 +139,7 @@ func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) 
 		case last.Role != "user" && last.Kind != domain.ItemThinking:
 			return list, nil
 		}
-		items, err := c.hub.query.Items(ctx, turn.ID)
+		items, err := c.hub.query.ItemsOfTurn(ctx, turn.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) 
 	}
 	list, size := []catalog.Message{}, 0
 	for n := len(turns) - 1; n >= 0 && size < maxTranscript; n-- {
-		items, err := c.hub.query.Items(ctx, turns[n].ID)
+		items, err := c.hub.query.ItemsOfTurn(ctx, turns[n].ID)
 		if err != nil {
 			return nil, err
 		}

@@ -235,6 +235,11 @@ func GateCheck(ctx context.Context, c *client.Client, p protocol.CheckGateParams
 	return Call[protocol.GateResult](ctx, c, "gate.check", p)
 }
 
+// SessionItems calls session.items. It also returns the result as it came.
+func SessionItems(ctx context.Context, c *client.Client, p protocol.ItemsParams) (protocol.ItemList, json.RawMessage, error) {
+	return Call[protocol.ItemList](ctx, c, "session.items", p)
+}
+
 // SessionSearch calls session.search. It also returns the result as it came.
 func SessionSearch(ctx context.Context, c *client.Client, p protocol.SearchParams) (protocol.SearchResult, json.RawMessage, error) {
 	return Call[protocol.SearchResult](ctx, c, "session.search", p)
@@ -315,9 +320,24 @@ func PreviewMessages(ctx context.Context, c *client.Client, p protocol.PageMessa
 	return Call[protocol.PageMessages](ctx, c, "preview.messages", p)
 }
 
+// EventSubscribe calls event.subscribe. It also returns the result as it came.
+func EventSubscribe(ctx context.Context, c *client.Client, p protocol.SubscribeParams) (protocol.SubscribeResult, json.RawMessage, error) {
+	return Call[protocol.SubscribeResult](ctx, c, "event.subscribe", p)
+}
+
+// EventUnsubscribe calls event.unsubscribe. It also returns the result as it came.
+func EventUnsubscribe(ctx context.Context, c *client.Client, p protocol.UnsubscribeParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "event.unsubscribe", p)
+}
+
 // SecretProvide calls secret.provide. It also returns the result as it came.
 func SecretProvide(ctx context.Context, c *client.Client, p protocol.ProvideSecretParams) (protocol.Success, json.RawMessage, error) {
 	return Call[protocol.Success](ctx, c, "secret.provide", p)
+}
+
+// TerminalStart calls terminal.start. It also returns the result as it came.
+func TerminalStart(ctx context.Context, c *client.Client, p protocol.StartTerminalParams) (protocol.StartTerminalResult, json.RawMessage, error) {
+	return Call[protocol.StartTerminalResult](ctx, c, "terminal.start", p)
 }
 
 // TerminalList calls terminal.list. It also returns the result as it came.
@@ -394,6 +414,7 @@ var untilDone = []string{
 	"navigate",
 	"execute_prompt",
 	"spawn_terminal",
+	"terminal.start",
 	"terminal.attach",
 	"terminal.detach",
 }

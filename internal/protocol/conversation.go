@@ -2,9 +2,12 @@ package protocol
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ConversationParams struct {
@@ -64,6 +67,91 @@ func (e *ConversationEvent) Texts() []*string {
 	return []*string{&e.Content, &e.ToolInputJSON, &e.ToolResultContent, &e.Refusal}
 }
 
+type ItemsParams struct {
+	Session Ref    `json:"session,omitempty" doc:"The session, with the turns of others that it was forked from. A turn, such as 12.3, means the items up to and including it. This or turn is required."`
+	Turn    Ref    `json:"turn,omitempty" doc:"In place of session: only items of this turn."`
+	Key     string `json:"key,omitempty" doc:"With turn: only items with this key."`
+	Before  *int64 `json:"before,omitempty" doc:"Only items before the one with this id, for paging."`
+	After   *int64 `json:"after,omitempty" doc:"Only items after the one with this id, the first ones; 0: from the first item on. Without it the result has the last ones."`
+	Limit   *uint  `json:"limit,omitempty" doc:"Default 100, at most 1000."`
+}
+
+func (p ItemsParams) Check() error {
+	switch {
+	case p.Session == "" && p.Turn == "":
+		return NotEmpty("session", "")
+	case p.Session != "" && p.Turn != "":
+		return server.InvalidParam(server.ParamError{Param: "turn", Expected: "to be left out beside session", Received: string(p.Turn)})
+	case p.Key != "" && p.Turn == "":
+		return NotEmpty("turn", "")
+	case p.Before != nil && p.After != nil:
+		return server.InvalidParam(server.ParamError{Param: "after", Expected: "to be left out beside before", Received: strconv.FormatInt(*p.After, 10)})
+	}
+	return nil
+}
+
+// ItemList is a page of items, in order.
+type ItemList struct {
+	Items      []*SessionItem `json:"items" doc:"In order. They are whole; only one that is too long for a message is cut, and says so."`
+	NextBefore int64          `json:"next_before,omitempty" doc:"Present if there are earlier ones: pass it as before."`
+	NextAfter  int64          `json:"next_after,omitempty" doc:"With after, present if there are later ones: pass it as after."`
+}
+
+// A SessionItem is an item with its place in a session.
+type SessionItem struct {
+	ID        int64     `json:"id,omitempty" doc:"The item's id, for before and after. Absent while its text is being written."`
+	Turn      string    `json:"turn" doc:"The turn's number, such as 12.3."`
+	TurnUUID  string    `json:"turn_uuid"`
+	TurnState string    `json:"turn_state"`
+	Seq       int64     `json:"seq,omitempty" doc:"Number of the event that changed it last."`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Item
+	Approval       string `json:"approval,omitempty" doc:"Of a tool call: its approval, for approval.get."`
+	ApprovalStatus string `json:"approval_status,omitempty" doc:"pending, approved, denied, responded, expired or cancelled."`
+	Open           bool   `json:"open,omitempty" doc:"Its text is being written, or the tool call has not ended."`
+	Withdrawn      bool   `json:"withdrawn,omitempty" doc:"A prompt that was cancelled while it was queued: the agent never gets it."`
+
+	Entries []domain.PlanEntry `json:"entries,omitempty" doc:"Of a plan."`
+	Change  *domain.FileNote   `json:"change,omitempty" doc:"Of a change: a file that the turn has changed."`
+	Answer  *AnswerNote        `json:"answer,omitempty" doc:"Of an answer."`
+}
+
+// An AnswerNote is what was decided about a question, with the names of an [Approval].
+type AnswerNote struct {
+	Approval    string `json:"approval"`
+	Type        string `json:"type" doc:"function_call or human_contact."`
+	Status      string `json:"status" doc:"approved, denied, responded, expired or cancelled."`
+	Title       string `json:"title"`
+	Response    string `json:"response,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty" doc:"If it was not the user."`
+	DecidedIn   string `json:"decided_in,omitempty" doc:"The client in which the user decided."`
+	Edited      bool   `json:"input_was_edited,omitempty"`
+	Explanation string `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
+	Delivery    string `json:"delivery,omitempty" doc:"How the answer reached the agent, if the agent was not seen to act on it."`
+}
+
+// Texts returns the texts that may be cut if a message is too long.
+func (i *SessionItem) Texts() []*string { return []*string{&i.Text, &i.Result, &i.Refusal} }
+
+// ItemOf returns the item of a session for clients.
+func ItemOf(i domain.Item) Item {
+	item := Item{
+		Type: itemTypes[i.Kind], Key: i.Key, Role: i.Role, Text: i.Content, Title: i.Title, ToolName: i.Tool, ToolKind: i.ToolKind,
+		ToolInput: i.Input, Result: i.Result, ParentID: i.ParentID,
+	}
+	if i.Kind == domain.ItemTool {
+		item.Role, item.Status = "", i.Status
+	}
+	switch d := i.Data.(type) {
+	case domain.ToolDetails:
+		item.Details, item.RefusedBy, item.Refusal = ToolDetailsOf(d), d.RefusedBy, d.Refusal
+	case domain.MessageContent:
+		item.Attachments, item.Meta = AttachmentsOf(d.Blocks), d.Meta
+	}
+	return item
+}
+
 type SearchParams struct {
 	Query  string `json:"query" doc:"Words to find: at most 64, and duplicates count once."`
 	Limit  *uint  `json:"limit,omitempty" doc:"Default 20, at most 200."`
@@ -84,8 +172,9 @@ type SearchHit struct {
 	SessionUUID string    `json:"session_uuid"`
 	Title       string    `json:"title" doc:"The session's title."`
 	Agent       string    `json:"agent"`
-	EventID     int64     `json:"event_id" doc:"The event's id in getConversation, which has plans, diffs and approvals only with LSP framing."`
-	EventType   string    `json:"event_type"`
+	Item        int64     `json:"item" doc:"The item's id in session.items."`
+	Key         string    `json:"key" doc:"Its key."`
+	Type        string    `json:"type" doc:"Its type."`
 	Role        string    `json:"role,omitempty"`
 	ToolName    string    `json:"tool_name,omitempty"`
 	Snippet     string    `json:"snippet" doc:"At most 400 characters of the text around the match, which is marked by « and »; … is text left out."`

@@ -43,7 +43,7 @@ type Capabilities struct {
 	Charset        string   `json:"charset" doc:"The charset of messages."`
 	LongRunning    []string `json:"longRunning" doc:"Methods whose requests run concurrently and can be cancelled."`
 	MethodFamilies []string `json:"methodFamilies" doc:"Supported families of methods: core, task, session, executor, terminal."`
-	EventTypes     []string `json:"eventTypes,omitempty" doc:"The event types that Subscribe accepts."`
+	EventKinds     []string `json:"eventKinds,omitempty" doc:"The kinds of events that event.subscribe accepts."`
 }
 
 type PingResult struct {

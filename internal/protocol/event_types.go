@@ -7,124 +7,88 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An Event is the data of an event as clients get it. Each kind of event has one type, whose pointer
-// implements Event; [EventKinds] lists them.
-type Event interface {
-	// Kind is the event's type on the wire, such as TypeStatus.
-	Kind() string
-	// Turn returns the ids of the turn that the event belongs to; the zero value: it belongs to none.
-	Turn() TurnIDs
-}
+// The data of events, one type for each kind. See [EventKinds].
 
-// TurnIDs name a turn in an event: one prompt and the work on it.
-type TurnIDs struct {
-	SessionID string `json:"session_id"`
-	RunID     string `json:"run_id"`
-	TaskID    string `json:"task_id"`
-
-	// Session is the number of the session, and Name that of the turn, such as 12.3. The notification
-	// has them beside the event; see [Locate].
-	Session int64  `json:"-"`
-	Name    string `json:"-"`
-}
-
-// Locate sets the numbers of the turn that an event belongs to, if it belongs to one.
-func Locate(e Event, session int64, turn string) {
-	if of, ok := e.(interface {
-		locate(session int64, turn string)
-	}); ok {
-		of.locate(session, turn)
-	}
-}
-
-func (t *TurnIDs) locate(session int64, turn string) {
-	if t != nil {
-		t.Session, t.Name = session, turn
-	}
-}
-
-// Turn implements [Event].
-func (t TurnIDs) Turn() TurnIDs { return t }
-
-// ofNoTurn implements Turn for events that belong to no turn.
-type ofNoTurn struct{}
-
-// Turn implements [Event].
-func (ofNoTurn) Turn() TurnIDs { return TurnIDs{} }
-
-// A StatusEvent is a change of a turn's state.
-type StatusEvent struct {
-	TurnIDs
-	ThreadID        string `json:"thread_id" doc:"The conversation's id."`
-	OldStatus       string `json:"old_status" doc:"The status before. Empty: the session is new."`
-	NewStatus       string `json:"new_status"`
-	OldState        string `json:"old_state" doc:"The state before. Empty: the session is new."`
-	State           string `json:"state"`
-	ParentSessionID string `json:"parent_session_id,omitempty"`
-	Title           string `json:"title,omitempty"`
-	Agent           string `json:"agent,omitempty"`
-	Reason          string `json:"reason,omitempty" doc:"Why the state changed, such as timeout."`
-	Error           string `json:"error,omitempty" doc:"Why the turn ended badly, for people."`
-	ErrorCode       string `json:"error_code,omitempty"`
-	StopReason      string `json:"stop_reason,omitempty" doc:"The agent's reason to end the turn."`
+// A TurnStateEvent is a change of a turn's state.
+type TurnStateEvent struct {
+	SessionUUID string `json:"session_uuid"`
+	OldState    string `json:"old_state" doc:"The state before. Empty: the turn is new."`
+	State       string `json:"state"`
+	ParentUUID  string `json:"parent_uuid,omitempty" doc:"The turn before, by its uuid."`
+	Title       string `json:"title,omitempty"`
+	Agent       string `json:"agent,omitempty"`
+	Reason      string `json:"reason,omitempty" doc:"Why the state changed, such as timeout."`
+	Error       string `json:"error,omitempty" doc:"Why the turn ended badly, for people."`
+	ErrorCode   string `json:"error_code,omitempty"`
+	StopReason  string `json:"stop_reason,omitempty" doc:"The agent's reason to end the turn."`
 
 	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"With AGENT_AUTH_REQUIRED: the ways to sign in."`
 }
 
-// An ItemEvent is an item of a conversation: a message, thought, notice or tool call.
-type ItemEvent struct {
-	TurnIDs
-	NativeID    string          `json:"claude_session_id" doc:"The agent's id of its session."`
-	EventType   string          `json:"event_type" doc:"message, thinking, tool_call, tool_result or system."`
-	MessageID   string          `json:"message_id,omitempty"`
-	Role        string          `json:"role,omitempty" doc:"user or assistant."`
-	Content     string          `json:"content,omitempty"`
-	ContentType string          `json:"content_type,omitempty"`
-	ToolID      string          `json:"tool_id,omitempty"`
-	ToolName    string          `json:"tool_name,omitempty"`
-	ToolTitle   string          `json:"tool_title,omitempty" doc:"What the tool call does, for people."`
-	ToolKind    string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
-	ToolStatus  string          `json:"tool_status,omitempty" doc:"pending, in_progress, completed or failed."`
-	ToolInput   json.RawMessage `json:"tool_input,omitempty"`
-	ToolData    *ToolDetails    `json:"tool_data,omitempty"`
-	ResultFor   string          `json:"tool_result_for_id,omitempty" doc:"tool_result: the tool_id of the call."`
-	Result      string          `json:"tool_result_content,omitempty"`
-	RefusedBy   string          `json:"refused_by,omitempty" doc:"What refused the tool call, as decided_by of an approval. Absent if the call failed for another reason."`
-	Refusal     string          `json:"refusal,omitempty" doc:"The reason, for people."`
-	ParentID    string          `json:"parent_tool_use_id" doc:"The tool call that contains it, such as that of a sub-agent. Empty: none."`
-	Subtype     string          `json:"subtype,omitempty" doc:"What a notice is about, such as worktree."`
-	Truncated   bool            `json:"truncated,omitempty" doc:"A text is cut; getConversation has the whole text."`
-	Attachments []Attachment    `json:"attachments,omitempty" doc:"Content that is not text. attachment.get returns its bytes."`
+// Types of items.
+const (
+	ItemMessage  = "message"
+	ItemThought  = "thought"
+	ItemNotice   = "notice"
+	ItemToolCall = "tool_call"
+	ItemPlan     = "plan"
+	ItemChange   = "change"
+	ItemAnswer   = "answer"
+)
 
-	Meta json.RawMessage `json:"_meta,omitempty" doc:"Of a message or thought: the agent's own, at most 8 KiB; in data of getConversation."`
+// itemTypes are the types of items, by the domain's.
+var itemTypes = map[string]string{
+	domain.ItemMessage: ItemMessage, domain.ItemThinking: ItemThought, domain.ItemSystem: ItemNotice, domain.ItemTool: ItemToolCall,
+	domain.ItemPlan: ItemPlan, domain.ItemFile: ItemChange, domain.ItemApproval: ItemAnswer,
 }
 
-// A TextDelta is text that is being written.
-type TextDelta struct {
-	TurnIDs
-	MessageID string `json:"message_id"`
-	Role      string `json:"role" doc:"assistant"`
-	Text      string `json:"delta"`
-	Length    int    `json:"length,omitempty" doc:"The message's length including this delta, in UTF-16 code units, as JavaScript counts. Absent if the hub reads the text from the store again."`
-	ParentID  string `json:"parent_tool_use_id,omitempty" doc:"The tool call of the sub-agent that writes it."`
+// An Item is a part of a turn: a message, a thought, a notice of Duet, or a tool call.
+type Item struct {
+	Type string `json:"type" doc:"message, thought, notice or tool_call."`
+	Key  string `json:"key" doc:"Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key."`
+
+	Role    string `json:"role,omitempty" doc:"Message: user or assistant."`
+	Text    string `json:"text,omitempty"`
+	Subtype string `json:"subtype,omitempty" doc:"What a notice is about, such as worktree."`
+
+	Title     string          `json:"title,omitempty" doc:"What the tool call does, for people."`
+	ToolName  string          `json:"tool_name,omitempty"`
+	ToolKind  string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
+	Status    string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed."`
+	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"Absent in an event: as before."`
+	Details   *ToolDetails    `json:"details,omitempty" doc:"Absent in an event: as before."`
+	Result    string          `json:"result,omitempty" doc:"Of a tool call that has ended."`
+	RefusedBy string          `json:"refused_by,omitempty" doc:"What refused the tool call, as decided_by of an approval. Absent if the call failed for another reason."`
+	Refusal   string          `json:"refusal,omitempty" doc:"The reason, for people."`
+
+	ParentID       string       `json:"parent_tool_use_id,omitempty" doc:"The key of the tool call that contains it, such as that of a sub-agent."`
+	AgentSessionID string       `json:"agent_session_id,omitempty" doc:"The agent's id of its session."`
+	Truncated      bool         `json:"truncated,omitempty" doc:"A text is cut; session.items has the whole text."`
+	Attachments    []Attachment `json:"attachments,omitempty" doc:"Content of a message or thought that is not text. attachment.get returns its bytes."`
+
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"Of a message or thought: the agent's own, at most 8 KiB."`
+}
+
+// Ended reports whether a tool call has ended.
+func (i *Item) Ended() bool { return i.Status == "completed" || i.Status == "failed" }
+
+// A TextEvent is text of a message or thought that is being written.
+type TextEvent struct {
+	Key      string `json:"key" doc:"Of the message or thought."`
+	Text     string `json:"text" doc:"What follows the text so far."`
+	Length   int    `json:"length,omitempty" doc:"The length of the whole text so far, in UTF-16 code units, as JavaScript counts. Absent if the daemon reads the text from the store again."`
+	ParentID string `json:"parent_tool_use_id,omitempty" doc:"The tool call of the sub-agent that writes it."`
 
 	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's own."`
 }
 
-// A DeltaEvent is text of a message that is being written.
-type DeltaEvent struct{ TextDelta }
-
-// A ThinkingEvent is text of a thought that is being written.
-type ThinkingEvent struct{ TextDelta }
-
-// An ApprovalEvent is a new question.
-type ApprovalEvent struct {
-	TurnIDs
-	ApprovalID   string          `json:"approval_id"`
+// An ApprovalOpenedEvent is a new question. Its members are those of an [Approval].
+type ApprovalOpenedEvent struct {
+	ApprovalID   string          `json:"approval"`
 	CallID       string          `json:"call_id"`
-	ToolUseID    string          `json:"tool_use_id" doc:"The agent's id of the waiting tool call. Empty: none."`
+	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's id of the waiting tool call."`
 	ParentID     string          `json:"parent_tool_use_id,omitempty" doc:"The tool call of the sub-agent that asks."`
-	Type         string          `json:"type" doc:"function_call or human_contact."`
+	Type         ApprovalType    `json:"type"`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
@@ -141,74 +105,65 @@ type ApprovalEvent struct {
 	Details      string          `json:"details,omitempty" doc:"The agent's text about the tool call, for people."`
 	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by scope."`
 	TakesComment bool            `json:"takes_comment,omitempty" doc:"The agent receives the comment with the decision."`
-	Count        int             `json:"count" doc:"Always 1."` // HumanLayer, June 2025
-	Stale        bool            `json:"stale,omitempty" doc:"The process that asked is gone. Approving resumes the session."`
+	Stale        bool            `json:"stale,omitempty" doc:"The process that asked is gone. Approving resumes the turn."`
 	Reopens      string          `json:"reopens,omitempty" doc:"The approval that this one repeats."`
 	Reopened     string          `json:"reopened,omitempty" doc:"Why Duet asks again, for people."`
 	Replayed     bool            `json:"replayed,omitempty" doc:"A pending question that comes again."`
-	Truncated    bool            `json:"truncated,omitempty" doc:"Parts were left out; getApproval has them."`
+	Truncated    bool            `json:"truncated,omitempty" doc:"Parts were left out; approval.get has them."`
 	*Elicitation
 }
 
-// A ResolvedEvent is the end of a question.
-type ResolvedEvent struct {
-	TurnIDs
-	ApprovalID   string `json:"approval_id"`
-	CallID       string `json:"call_id"`
-	Type         string `json:"type" doc:"function_call or human_contact."`
-	Approved     bool   `json:"approved"`
-	Decision     string `json:"decision" doc:"The approval's status."`
-	ResponseText string `json:"response_text"`
-	Comment      string `json:"comment,omitempty"`
-	Option       string `json:"option,omitempty" doc:"The chosen option."`
-	DecidedBy    string `json:"decided_by" doc:"As decided_by of an approval."`
-	DecidedIn    string `json:"decided_in,omitempty" doc:"The client in which the user decided."`
-	Title        string `json:"title,omitempty"`
-	ToolName     string `json:"tool_name,omitempty"`
-	ToolUseID    string `json:"tool_use_id,omitempty"`
-	Edited       bool   `json:"input_was_edited,omitempty"`
-	Explanation  string `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
+// An ApprovalClosedEvent is the end of a question. Its members are those of an [Approval].
+type ApprovalClosedEvent struct {
+	ApprovalID  string       `json:"approval"`
+	CallID      string       `json:"call_id"`
+	Type        ApprovalType `json:"type"`
+	Status      string       `json:"status" doc:"approved, denied, responded, expired or cancelled."`
+	Response    string       `json:"response,omitempty"`
+	Comment     string       `json:"comment,omitempty"`
+	Option      string       `json:"option,omitempty" doc:"The chosen option."`
+	DecidedBy   string       `json:"decided_by"`
+	DecidedIn   string       `json:"decided_in,omitempty" doc:"The client in which the user decided."`
+	Title       string       `json:"title,omitempty"`
+	ToolName    string       `json:"tool_name,omitempty"`
+	ToolUseID   string       `json:"tool_use_id,omitempty"`
+	Edited      bool         `json:"input_was_edited,omitempty"`
+	Explanation string       `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
 }
 
-// A SettingsEvent is a change of a conversation's settings. Absent members did not change.
-type SettingsEvent struct {
-	TurnIDs
-	EventType          string   `json:"event_type" doc:"settings_updated, native_session (the agent's own session) or mode (the agent's mode)."`
-	Title              *string  `json:"title,omitempty"`
-	Mode               *string  `json:"permission_mode,omitempty"`
-	Model              *string  `json:"model,omitempty"`
-	AutoAcceptEdits    *bool    `json:"auto_accept_edits,omitempty"`
-	SkipPermissions    *bool    `json:"dangerously_skip_permissions,omitempty"`
-	SkipUntil          string   `json:"dangerously_skip_permissions_expires_at,omitempty"`
-	Archived           *bool    `json:"archived,omitempty"`
-	Reason             string   `json:"reason,omitempty"`
-	NativeSession      string   `json:"claude_session_id,omitempty" doc:"The agent's id of its session."`
-	AgentMode          string   `json:"agent_mode,omitempty"`
-	AgentModes         []string `json:"agent_modes,omitempty" doc:"The ids of all modes of the agent."`
-	SessionWasReplaced bool     `json:"session_was_replaced,omitempty" doc:"The agent could not continue its session and began another one."`
-	Forked             bool     `json:"forked,omitempty" doc:"The agent forked its own session."`
-
-	AgentModeChoices []domain.Choice   `json:"agent_mode_choices,omitempty" doc:"All modes of the agent, with their names."`
-	Options          map[string]string `json:"options,omitempty" doc:"The agent's other settings, by their ids."`
-	RequestedAgent   *string           `json:"requested_agent,omitempty"`
+// A SessionEvent has the settings of a session that changed, with the names of a [Turn].
+type SessionEvent struct {
+	Title                *string           `json:"title,omitempty"`
+	Mode                 *string           `json:"mode,omitempty"`
+	Model                *string           `json:"model,omitempty"`
+	AutoAcceptEdits      *bool             `json:"auto_accept_edits,omitempty"`
+	SkipPermissions      *bool             `json:"skip_permissions,omitempty"`
+	SkipUntil            time.Time         `json:"skip_permissions_until,omitzero"`
+	Archived             *bool             `json:"archived,omitempty"`
+	Options              map[string]string `json:"options,omitempty" doc:"The agent's other settings, by their ids."`
+	RequestedAgent       *string           `json:"requested_agent,omitempty"`
+	Reason               string            `json:"reason,omitempty"`
+	AgentSessionID       string            `json:"agent_session_id,omitempty" doc:"The agent's own id of the session."`
+	AgentSessionReplaced bool              `json:"agent_session_was_replaced,omitempty" doc:"The agent could not continue its session and began another one."`
+	Forked               bool              `json:"forked,omitempty" doc:"The agent forked its own session."`
+	AgentMode            string            `json:"agent_mode,omitempty" doc:"The mode that the agent reports."`
+	AgentModes           []string          `json:"agent_modes,omitempty" doc:"The ids of all modes of the agent."`
+	AgentModeChoices     []domain.Choice   `json:"agent_mode_choices,omitempty" doc:"All modes of the agent, with their names."`
 }
 
 // An AgentSessionEvent has the changed parts of an agent's report about its session, each whole.
 type AgentSessionEvent struct {
-	TurnIDs
 	AgentSession
-	Truncated bool `json:"truncated,omitempty" doc:"getSessionState has the rest."`
+	Truncated bool `json:"truncated,omitempty" doc:"turn.get has the rest."`
 }
 
 // A PlanEvent is an agent's plan, whole.
 type PlanEvent struct {
-	TurnIDs
 	Entries []domain.PlanEntry `json:"entries"`
 }
 
 // A UsageEvent is an agent's report of tokens, context and cost.
 type UsageEvent struct {
-	TurnIDs
 	InputTokens      int64   `json:"input_tokens"`
 	OutputTokens     int64   `json:"output_tokens"`
 	CacheReadTokens  int64   `json:"cache_read_tokens,omitempty"`
@@ -220,9 +175,8 @@ type UsageEvent struct {
 	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's own."`
 }
 
-// A DiffEvent is a file that a turn changed.
-type DiffEvent struct {
-	TurnIDs
+// A ChangeEvent is a file that a turn changed.
+type ChangeEvent struct {
 	Path      string `json:"path"`
 	Diff      string `json:"diff" doc:"The change since the turn began, as a unified diff."`
 	Added     int    `json:"added" doc:"Number of added lines."`
@@ -231,162 +185,99 @@ type DiffEvent struct {
 	Truncated bool   `json:"truncated,omitempty" doc:"The diff is cut; change.list has all of it."`
 }
 
-// A TerminalEvent is output of a terminal.
-type TerminalEvent struct {
+// A ChangeDecidedEvent is a decision about a change, or its withdrawal.
+type ChangeDecidedEvent struct {
+	Path     string `json:"path"`
+	Decision string `json:"decision" doc:"accept, revert or reopen."`
+	Hunk     string `json:"hunk,omitempty" doc:"The hunk's id. Absent: the whole file."`
+}
+
+// A QueueEvent is a change of a session's queue.
+type QueueEvent struct {
+	Prompt    *string  `json:"prompt,omitempty" doc:"The turn's new prompt, if it was edited."`
+	Truncated bool     `json:"truncated,omitempty" doc:"prompt is cut."`
+	Order     []string `json:"order" doc:"The uuids of the session's queued turns, the next one first."`
+}
+
+// A TerminalOutputEvent is output of a terminal.
+type TerminalOutputEvent struct {
 	TerminalID string `json:"terminal_id"`
-	TaskID     string `json:"task_id,omitempty" doc:"The task whose agent runs the terminal."`
 	Data       string `json:"data"`
 	Encoding   string `json:"encoding" doc:"Of data: utf-8 or base64."`
 }
 
-// Turn implements [Event]. It has only the id of the task whose agent runs the terminal.
-func (e *TerminalEvent) Turn() TurnIDs { return TurnIDs{TaskID: e.TaskID} }
-
-// A TerminalExitEvent is the end of a terminal's program.
-type TerminalExitEvent struct {
+// A TerminalExitedEvent is the end of a terminal's program.
+type TerminalExitedEvent struct {
 	TerminalID string `json:"terminal_id"`
-	TaskID     string `json:"task_id,omitempty" doc:"The task whose agent ran the terminal."`
 	ExitCode   int    `json:"exit_code"`
 	Signal     string `json:"signal,omitempty" doc:"The signal that ended the program."`
 }
 
-// Turn implements [Event]. It has only the id of the task whose agent ran the terminal.
-func (e *TerminalExitEvent) Turn() TurnIDs { return TurnIDs{TaskID: e.TaskID} }
+// A TerminalLaggedEvent says that output of a terminal was left out.
+type TerminalLaggedEvent struct {
+	TerminalID string `json:"terminal_id"`
+	Dropped    int    `json:"dropped_bytes"`
+}
 
-// A ProgressEvent is a report of a task's progress. The report may have other members, too.
+// A ProgressEvent is a report of a turn's progress. The report may have other members, too.
 type ProgressEvent struct {
-	TurnIDs
 	Percent        *float64 `json:"percent,omitempty" doc:"0 to 100."`
 	Message        string   `json:"message,omitempty"`
 	CompletedSteps *int     `json:"completed_steps,omitempty"`
 	TotalSteps     *int     `json:"total_steps,omitempty"`
 }
 
-// An ErrorEvent is an error that does not end the turn. The report may have other members, too.
-type ErrorEvent struct {
-	TurnIDs
+// An AgentErrorEvent is an error that does not end the turn. The report may have other members, too.
+type AgentErrorEvent struct {
 	Code    string `json:"code" doc:"Such as MCP_SERVER_FAILED."`
 	Message string `json:"message"`
 }
 
-// An UpdateEvent is an agent's update of a kind that the hub does not know.
-type UpdateEvent struct {
-	TurnIDs
+// IsItem reports whether the error also comes as a notice, which a client shows instead.
+func (e *AgentErrorEvent) IsItem() bool {
+	switch e.Code {
+	case "MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED":
+		return true
+	}
+	return false
+}
+
+// An AgentUpdateEvent is an agent's update of a kind that the daemon does not know.
+type AgentUpdateEvent struct {
 	Update json.RawMessage `json:"update" doc:"As the agent sent it."`
-}
-
-// A GateEvent is the result of a gate.
-type GateEvent struct {
-	TurnIDs
-	GateResult
-	Iteration     int `json:"iteration" doc:"The turn of the work, from 1."`
-	MaxIterations int `json:"max_iterations"`
-}
-
-// A BuildEvent is the start or the end of a build of the project.
-type BuildEvent struct {
-	ofNoTurn
-	BuildID     string              `json:"build_id"`
-	Name        string              `json:"name"`
-	Stage       string              `json:"stage" doc:"started, succeeded, failed or cancelled."`
-	Command     []string            `json:"command"`
-	DurationMS  int64               `json:"duration_ms,omitempty" doc:"At the end."`
-	Errors      int                 `json:"errors,omitempty"`
-	Warnings    int                 `json:"warnings,omitempty"`
-	Diagnostics []domain.Diagnostic `json:"diagnostics,omitempty" doc:"The first ones."`
-	Reason      string              `json:"reason,omitempty" doc:"Why it failed."`
-}
-
-// A LaggedEvent says what was left out because the client did not keep up.
-type LaggedEvent struct {
-	ofNoTurn
-	*SkippedEvents
-	*SkippedOutput
-}
-
-// SkippedEvents are deltas that a subscription left out.
-type SkippedEvents struct {
-	From int64 `json:"from_seq"`
-	To   int64 `json:"to_seq"`
-}
-
-// SkippedOutput is output that a terminal left out.
-type SkippedOutput struct {
-	TerminalID string `json:"terminal_id"`
-	Dropped    int    `json:"dropped_bytes"`
-}
-
-// A LogDamagedEvent names events that cannot be read.
-type LogDamagedEvent struct {
-	ofNoTurn
-	From    int64  `json:"from_seq,omitempty"`
-	To      int64  `json:"to_seq,omitempty"`
-	Message string `json:"message"`
-}
-
-// A SecretEvent asks for an API key.
-type SecretEvent struct {
-	TurnIDs
-	RequestID string `json:"request_id"`
-	Service   string `json:"service" doc:"Whose key it is, as in [keys.NAME]."`
-	Agent     string `json:"agent"`
 }
 
 // A SilentEvent says that an agent gives no sign of life, or works again.
 type SilentEvent struct {
-	TurnIDs
 	Since     time.Time `json:"since" doc:"The agent's last sign of life."`
 	Note      string    `json:"note,omitempty" doc:"What the agent has written to its stderr since then."`
-	ToolID    string    `json:"tool_id,omitempty" doc:"The running tool call."`
+	ToolID    string    `json:"tool_use_id,omitempty" doc:"The running tool call."`
 	ToolTitle string    `json:"tool_title,omitempty"`
 	Ended     bool      `json:"ended" doc:"The agent works again."`
 }
 
-// A DeletedEvent says that turns of a session were deleted.
-type DeletedEvent struct {
-	ofNoTurn
-	ThreadID   string   `json:"thread_id"`
-	SessionIDs []string `json:"session_ids"`
-	TaskIDs    []string `json:"task_ids"`
-	Turns      []string `json:"turns" doc:"The numbers of the turns, such as 12.3."`
-	Kept       int      `json:"kept,omitempty" doc:"Number of sessions that stay because others were forked from them."`
-}
-
-// A TriggerExecutedEvent is an execution of a trigger. It has the ids of the turn that it started.
-type TriggerExecutedEvent struct {
-	*TurnIDs
-	Execution int64  `json:"execution_id"`
-	Trigger   string `json:"trigger"`
-	EventType string `json:"event_type"`
-	Action    string `json:"action"`
-	Status    string `json:"status"`
-	Message   string `json:"message,omitempty" doc:"The text of a notification."`
-	Channel   string `json:"channel,omitempty"`
-	Approval  string `json:"approval_id,omitempty" doc:"The question that the trigger waits for."`
-	Error     string `json:"error,omitempty"`
-}
-
-// Turn implements [Event].
-func (e *TriggerExecutedEvent) Turn() TurnIDs { return Value(e.TurnIDs) }
-
-// An IterationEvent is the start of a turn of work that has gates.
-type IterationEvent struct {
-	TurnIDs
+// A GateIterationEvent is the start of a turn of work that has gates.
+type GateIterationEvent struct {
 	Iteration     int      `json:"iteration" doc:"From 1."`
 	MaxIterations int      `json:"max_iterations"`
 	Gates         []string `json:"gates"`
 }
 
-// A GateStartEvent is the start of a gate.
-type GateStartEvent struct {
-	TurnIDs
+// A GateStartedEvent is the start of a gate.
+type GateStartedEvent struct {
 	Gate      string `json:"gate"`
 	Iteration int    `json:"iteration"`
 }
 
+// A GateResultEvent is the result of a gate.
+type GateResultEvent struct {
+	GateResult
+	Iteration     int `json:"iteration" doc:"The turn of the work, from 1."`
+	MaxIterations int `json:"max_iterations"`
+}
+
 // A GatesEndedEvent is the end of work that has gates.
 type GatesEndedEvent struct {
-	TurnIDs
 	State         string   `json:"gates_state" doc:"passed, failed or stopped."`
 	Reason        string   `json:"reason,omitempty"`
 	Iteration     int      `json:"iteration"`
@@ -399,40 +290,61 @@ func (e *GatesEndedEvent) Gates() *Gates {
 	return &Gates{State: e.State, Reason: e.Reason, Iteration: e.Iteration, MaxIterations: e.MaxIterations, Failing: e.Failing}
 }
 
-// A DecidedEvent is a decision about a change, or its withdrawal.
-type DecidedEvent struct {
-	TurnIDs
-	Path     string `json:"path"`
-	Decision string `json:"decision" doc:"accept, revert or reopen."`
-	Hunk     string `json:"hunk,omitempty" doc:"The hunk's id. Absent: the whole file."`
+// A BuildEvent is the start or the end of a build of the project.
+type BuildEvent struct {
+	BuildID     string              `json:"build_id"`
+	Name        string              `json:"name"`
+	Stage       string              `json:"stage" doc:"started, succeeded, failed or cancelled."`
+	Command     []string            `json:"command"`
+	DurationMS  int64               `json:"duration_ms,omitempty" doc:"At the end."`
+	Errors      int                 `json:"errors,omitempty"`
+	Warnings    int                 `json:"warnings,omitempty"`
+	Diagnostics []domain.Diagnostic `json:"diagnostics,omitempty" doc:"The first ones."`
+	Reason      string              `json:"reason,omitempty" doc:"Why it failed."`
 }
 
-// A QueueEvent is a change of a conversation's queue.
-type QueueEvent struct {
-	TurnIDs
-	Content   *string  `json:"content,omitempty" doc:"The prompt's new text, if it was edited."`
-	Truncated bool     `json:"truncated,omitempty" doc:"content is cut."`
-	Order     []string `json:"order" doc:"The conversation's queued sessions, the next one first."`
+// A TriggerFiredEvent is an execution of a trigger. The event names the turn that it started.
+type TriggerFiredEvent struct {
+	Execution int64  `json:"execution_id"`
+	Trigger   string `json:"trigger"`
+	EventType string `json:"event_type"`
+	Action    string `json:"action"`
+	Status    string `json:"status"`
+	Message   string `json:"message,omitempty" doc:"The text of a notification."`
+	Channel   string `json:"channel,omitempty"`
+	Approval  string `json:"approval,omitempty" doc:"The question that the trigger waits for."`
+	Error     string `json:"error,omitempty"`
 }
 
-// A HubSilentEvent says that the hub does not answer. The editor's process sends it.
-type HubSilentEvent struct {
-	ofNoTurn
+// A SessionDeletedEvent says that turns of a session were deleted.
+type SessionDeletedEvent struct {
+	SessionUUID string   `json:"session_uuid"`
+	Turns       []string `json:"turns" doc:"The numbers of the turns, such as 12.3."`
+	TurnUUIDs   []string `json:"turn_uuids"`
+	Kept        int      `json:"kept,omitempty" doc:"Number of turns that stay because other sessions were forked from them."`
+}
+
+// A SecretEvent asks for an API key.
+type SecretEvent struct {
+	RequestID string `json:"request_id"`
+	Service   string `json:"service" doc:"Whose key it is, as in [keys.NAME]."`
+	Agent     string `json:"agent"`
+}
+
+// A LaggedEvent names the deltas that a subscription left out because the client did not keep up.
+type LaggedEvent struct {
+	From int64 `json:"from_seq"`
+	To   int64 `json:"to_seq"`
+}
+
+// A LogDamagedEvent names events that cannot be read.
+type LogDamagedEvent struct {
+	From    int64  `json:"from_seq,omitempty"`
+	To      int64  `json:"to_seq,omitempty"`
 	Message string `json:"message"`
 }
 
-// A HubAnswersEvent says that the hub answers again. The editor's process sends it.
-type HubAnswersEvent struct {
-	ofNoTurn
+// A DaemonEvent says that the daemon does not answer, or answers again. The editor's process sends it.
+type DaemonEvent struct {
 	Message string `json:"message"`
 }
-
-// An UnknownEvent is an event of a kind that this program does not know, such as one of a newer hub.
-type UnknownEvent struct {
-	TurnIDs
-	Type string          `json:"-"`
-	Data json.RawMessage `json:"-"` // as it came
-}
-
-// Kind implements [Event].
-func (e *UnknownEvent) Kind() string { return e.Type }

@@ -1,12 +1,9 @@
 package protocol
 
 import (
-	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -19,22 +16,6 @@ func TestStatesInTheWordsOfHumanLayer(t *testing.T) {
 	} {
 		assert.Equal(t, want, StatusOf(state))
 	}
-}
-
-func TestEventsInBothDialects(t *testing.T) {
-	e, data := domain.Event{Seq: 5, Time: time.Unix(0, 0), Payload: domain.PlanChanged{}}, json.RawMessage(`{"a":1}`)
-	encoded := func(v any) string {
-		b, err := json.Marshal(v)
-		require.NoError(t, err)
-		return string(b)
-	}
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s","seq":5,"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
-		encoded(LSP.Event("s", e, data)))
-	assert.Equal(t, `{"jsonrpc":"2.0","result":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","seq":5,"data":{"a":1}}}}`,
-		encoded(HumanLayer.Event("s", e, data)))
-	e.Seq = 0
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
-		encoded(LSP.Event("", e, data)))
 }
 
 func TestTextsAreCutWhereTheySaySo(t *testing.T) {

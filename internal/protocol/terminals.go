@@ -6,21 +6,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-type SpawnTerminalParams struct {
-	SessionToken    string            `json:"session_token,omitempty" doc:"Optional. An invalid token is refused."`
+type StartTerminalParams struct {
 	CWD             string            `json:"cwd,omitempty" doc:"The working directory. Default: the project's root."`
-	Shell           string            `json:"shell,omitempty" doc:"The program. Default: the user's shell."`
+	Program         string            `json:"program,omitempty" doc:"The program. Default: the user's shell."`
 	Args            []string          `json:"args,omitempty" doc:"The program's arguments."`
 	Env             map[string]string `json:"env,omitempty" doc:"Variables in addition to those that every terminal gets."`
-	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives the executor."`
-	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session. An existing one is joined; shell and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _."`
+	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives the daemon."`
+	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session. An existing one is joined; program and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _."`
 	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
 	Cols            *uint             `json:"cols,omitempty" doc:"Columns. Default 80, also for 0."`
 	Rows            *uint             `json:"rows,omitempty" doc:"Rows. Default 24, also for 0."`
-	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal_output."`
+	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal.output."`
 }
 
-type SpawnTerminalResult struct {
+type StartTerminalResult struct {
 	TerminalID string `json:"terminal_id"`
 	PTYPID     int    `json:"pty_pid" doc:"Process id of the program in the terminal."`
 }
@@ -66,8 +65,7 @@ type Terminal struct {
 	Rows        int       `json:"rows,omitempty"`
 	TmuxSession string    `json:"tmux_session,omitempty" doc:"The tmux session that it shows."`
 	Turn        string    `json:"turn,omitempty" doc:"The turn whose agent runs the terminal, such as 12.3."`
-	TaskID      string    `json:"task_id,omitempty" doc:"The task whose agent runs the terminal."`
-	SessionID   string    `json:"session_id,omitempty" doc:"The session id of the same run."`
+	TurnUUID    string    `json:"turn_uuid,omitempty"`
 	ReadOnly    bool      `json:"read_only" doc:"An agent's terminal: clients can only watch it."`
 	Attached    int       `json:"attached" doc:"Number of connections that watch it."`
 	Taken       bool      `json:"taken" doc:"A connection has its descriptor, so others cannot watch it."`
@@ -91,7 +89,7 @@ type AttachTerminalParams struct {
 	TerminalID string `json:"terminal_id" doc:"The terminal."`
 	Cols       *uint  `json:"cols,omitempty" doc:"With rows: the terminal's new size for all that watch it. Absent or 0: no change."`
 	Rows       *uint  `json:"rows,omitempty" doc:"See cols."`
-	Descriptor bool   `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). Until terminal.detach or its end the client reads and writes it, and gets no terminal_output. Refused while other connections watch."`
+	Descriptor bool   `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). Until terminal.detach or its end the client reads and writes it, and gets no terminal.output. Refused while other connections watch."`
 }
 
 type AttachTerminalResult struct {

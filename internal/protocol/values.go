@@ -36,8 +36,8 @@ type ToolDetails struct {
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
-func toolDetailsOf(d domain.ToolDetails) *ToolDetails {
-	return &ToolDetails{d.Paths, d.Diffs, d.Terminal, attachments(d.Blocks), d.Meta}
+func ToolDetailsOf(d domain.ToolDetails) *ToolDetails {
+	return &ToolDetails{d.Paths, d.Diffs, d.Terminal, AttachmentsOf(d.Blocks), d.Meta}
 }
 
 // RulePreviews are the rules that a decision would make, by its scope.
@@ -81,9 +81,9 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 func ItemData(data domain.ItemData) json.RawMessage {
 	switch d := data.(type) {
 	case domain.ToolDetails:
-		return encode(toolDetailsOf(d))
+		return encode(ToolDetailsOf(d))
 	case domain.MessageContent:
-		return encode(messageContent{attachments(d.Blocks), d.Meta})
+		return encode(messageContent{AttachmentsOf(d.Blocks), d.Meta})
 	case domain.Plan:
 		return encode(domain.Plan{Entries: List(d.Entries)})
 	case domain.FileNote:
@@ -117,7 +117,7 @@ type Attachment struct {
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
-func attachments(blocks []domain.Block) []Attachment {
+func AttachmentsOf(blocks []domain.Block) []Attachment {
 	if blocks == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ func TestOptionsAreToldAsTheyWereGiven(t *testing.T) {
 		options, err := ReadOptions(json.RawMessage(given))
 		require.NoError(t, err, given)
 		var sent struct{ Options json.RawMessage }
-		require.NoError(t, json.Unmarshal(encode(&ApprovalEvent{Options: options}), &sent))
+		require.NoError(t, json.Unmarshal(encode(&ApprovalOpenedEvent{Options: options}), &sent))
 		assert.Equal(t, given, string(sent.Options))
 	}
 	for _, none := range []string{`7`, `{}`, `["a"]`, `[{"name":7}]`} {

@@ -33,6 +33,7 @@ type Conversation struct {
 // Entry is an item with its related data.
 type Entry struct {
 	domain.Item
+	Of        domain.TurnHead
 	SessionID string       // of the item's run
 	State     domain.State // of the item's run
 	Native    string       // the agent's own session
@@ -68,11 +69,9 @@ func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Con
 		if err != nil {
 			return c, err
 		}
-		open := false
-		if !turn.State.Ended() || turn.ErrorCode == domain.CodeStoreFull { // otherwise everything is closed
-			if open, err = q.store.HasOpenDeltas(ctx, turn.ID); err != nil {
-				return c, err
-			}
+		open, err := q.isWriting(ctx, turn)
+		if err != nil {
+			return c, err
 		}
 		begin := max(p.Offset-c.Total, 0) // in this turn
 		c.Total += n
@@ -92,7 +91,7 @@ func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Con
 				return c, err
 			}
 			if last != nil { // not an item yet
-				c.Entries = append(c.Entries, entryOf(c, turn, *last))
+				c.Entries = append(c.Entries, entryOf(c.Turn, turn, *last))
 				left--
 			}
 		}
@@ -112,15 +111,15 @@ func (q *Queries) addItems(ctx context.Context, c *Conversation, turn domain.Tur
 		c.Before = before
 	}
 	for _, i := range items {
-		c.Entries = append(c.Entries, entryOf(*c, turn, i))
+		c.Entries = append(c.Entries, entryOf(c.Turn, turn, i))
 		added += i.Events()
 	}
 	return added - before, nil
 }
 
-func entryOf(c Conversation, turn domain.TurnHead, i domain.Item) Entry {
+func entryOf(s domain.TurnInSession, turn domain.TurnHead, i domain.Item) Entry {
 	return Entry{
-		Item: i, SessionID: turn.HumanLayerSession, State: turn.State, Native: c.Turn.Session.NativeSession, Open: i.ID == 0 && !turn.State.Ended(),
+		Item: i, Of: turn, SessionID: turn.HumanLayerSession, State: turn.State, Native: s.Session.NativeSession, Open: i.ID == 0 && !turn.State.Ended(),
 		Cancelled: turn.State == domain.Cancelled && i.Kind == domain.ItemMessage && i.Role == "user",
 	}
 }
@@ -145,8 +144,8 @@ func (q *Queries) addApprovals(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// Items returns the items of a turn, the unfinished message last.
-func (q *Queries) Items(ctx context.Context, turn int64) ([]domain.Item, error) {
+// ItemsOfTurn returns the items of a turn, the unfinished message last.
+func (q *Queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, error) {
 	items, err := q.store.ItemsOfTurn(ctx, turn)
 	if err != nil {
 		return nil, err
@@ -192,7 +191,7 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.TurnInSession, of 
 
 // Output returns the text of one turn's agent, without earlier turns.
 func (q *Queries) Output(ctx context.Context, s domain.TurnInSession) (string, error) {
-	items, err := q.Items(ctx, s.Turn.ID)
+	items, err := q.ItemsOfTurn(ctx, s.Turn.ID)
 	if err != nil {
 		return "", store.Explain(err)
 	}

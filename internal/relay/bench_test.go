@@ -74,7 +74,7 @@ func BenchmarkNotifications(b *testing.B) {
 			var m frame.Message
 			if kind == "relayed" { // it knows the subscription
 				w := newWire(b, hub)
-				if _, err := editor.Write(framed(request(1, "Subscribe", `{"since":0}`))); err != nil {
+				if _, err := editor.Write(framed(request(1, "event.subscribe", `{"since":0}`))); err != nil {
 					b.Fatal(err)
 				}
 				w.next()

@@ -16,7 +16,7 @@ type call struct {
 	batch      *batch                    // its batch, or nil
 	then       func(resp *frame.Message) // called with the response and r.mu locked; or nil
 	long       bool                      // it may take long
-	subscribes bool                      // it is a Subscribe
+	subscribes bool                      // it begins a subscription
 	answered   bool                      // by the relay: the editor no longer waits
 }
 

@@ -196,7 +196,7 @@ func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
 		}
 		r.calls.add(m.ID, call{
 			batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name),
-			subscribes: string(name) == "Subscribe",
+			subscribes: formOf(name) != noForm,
 		})
 	}
 	return true
@@ -207,11 +207,11 @@ func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
 func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 	name := text(m.Method)
 	switch string(name) {
-	case "Subscribe":
-		return r.subscribe(m)
-	case "Unsubscribe":
+	case "event.subscribe", "Subscribe":
+		return r.subscribe(m, formOf(name))
+	case "event.unsubscribe", "Unsubscribe":
 		return r.unsubscribe(m)
-	case "spawn_terminal", "terminal.attach", "terminal.detach":
+	case "terminal.start", "spawn_terminal", "terminal.attach", "terminal.detach":
 		return r.terminal(m, string(name))
 	case "editor.offer":
 		params := bytes.Clone(named(m.Params))
@@ -238,7 +238,7 @@ func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 // reply and cannot pass this process. (In a batch the hub refuses it.)
 func wantsDescriptor(m *frame.Message) bool {
 	switch string(text(m.Method)) {
-	case "spawn_terminal", "terminal.attach":
+	case "terminal.start", "spawn_terminal", "terminal.attach":
 		return string(rawjson.Member(named(m.Params), "descriptor")) == "true"
 	}
 	return false

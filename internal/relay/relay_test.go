@@ -3,6 +3,7 @@ package relay_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sort"
 	"strings"
 	"testing"
@@ -334,11 +335,15 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 		hub.send(response(fmt.Sprint(id), result))
 		s.next()
 	}
-	exit := func(id string) string {
-		return `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"terminal_exit","timestamp":"2025-01-01T00:00:00Z","data":{"terminal_id":"` + id + `","exit_code":0}}}}`
+	exits := func(message string) {
+		t.Helper()
+		hub.send(message)
+		assert.JSONEq(t, message, s.next())
 	}
-	asks(1, "spawn_terminal", `{}`, `{"terminal_id":"spawned","pty_pid":1}`)
-	asks(2, "spawn_terminal", `{}`, `{"terminal_id":"over","pty_pid":2}`)
+	asks(1, "terminal.start", `{}`, `{"terminal_id":"started","pty_pid":1}`)
+	asks(2, "terminal.start", `{}`, `{"terminal_id":"over","pty_pid":2}`)
+	asks(10, "spawn_terminal", `{}`, `{"terminal_id":"spawned","pty_pid":3}`)
+	asks(11, "spawn_terminal", `{}`, `{"terminal_id":"over too","pty_pid":4}`)
 	asks(3, "terminal.attach", `[{"terminal_id":"watched"}]`, `{"terminal_id":"watched"}`)
 	asks(4, "terminal.attach", `{"terminal_id":"left"}`, `{"terminal_id":"left"}`)
 	asks(5, "terminal.detach", `{"terminal_id":"left"}`, `{"detached":true}`)
@@ -346,24 +351,22 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 	hub.next()
 	hub.send(`{"jsonrpc":"2.0","id":6,"error":{"code":-32603,"message":"no"}}`)
 	s.next()
-	hub.send(exit("over"))
-	assert.JSONEq(t, exit("over"), s.next())
-	s.send(request(7, "spawn_terminal", `{}`)) // unknown to all other handlers
+	exits(`{"jsonrpc":"2.0","method":"event","params":{"kind":"terminal.exited","time":"2025-01-01T00:00:00Z","data":{"terminal_id":"over","exit_code":0}}}`)
+	exits(`{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"terminal_exit","timestamp":"2025-01-01T00:00:00Z","data":{"terminal_id":"over too","exit_code":0}}}}`)
+	s.send(request(7, "terminal.start", `{}`)) // unknown to all other handlers
 	hub.next()
 
 	hub.end.Close()
 	assertLost(t, "7", s.next())
 	var ends []string
-	for range 2 {
-		m := s.next()
-		assert.JSONEq(t, `"event"`, string(testkit.JSONMember(t, m, "method")))
-		assert.JSONEq(t, `"terminal_exit"`, string(testkit.JSONMember(t, m, "params.event.type")))
-		assert.Regexp(t, `^"20.*Z"$`, string(testkit.JSONMember(t, m, "params.event.timestamp")))
-		ends = append(ends, string(testkit.JSONMember(t, m, "params.event.data")))
+	for range 3 {
+		ends = append(ends, regexp.MustCompile(`"20[^"]*Z"`).ReplaceAllString(s.next(), `"NOW"`))
 	}
 	sort.Strings(ends)
 	assert.Equal(t, []string{
-		`{"terminal_id":"spawned","exit_code":-1,"signal":"hub gone"}`, `{"terminal_id":"watched","exit_code":-1,"signal":"hub gone"}`,
+		`{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"terminal_exit","timestamp":"NOW","data":{"terminal_id":"spawned","exit_code":-1,"signal":"hub gone"}}}}`,
+		`{"jsonrpc":"2.0","method":"event","params":{"kind":"terminal.exited","time":"NOW","data":{"terminal_id":"started","exit_code":-1,"signal":"hub gone"}}}`,
+		`{"jsonrpc":"2.0","method":"event","params":{"kind":"terminal.exited","time":"NOW","data":{"terminal_id":"watched","exit_code":-1,"signal":"hub gone"}}}`,
 	}, ends)
 	hub = s.hub()
 	assert.JSONEq(t, response("8", `1`), func() string {
@@ -387,7 +390,7 @@ func TestDeepAndWideMessages(t *testing.T) {
 		"deep parts":                many(400, deep),
 		"wide":                      many(3_000_000, "[]"),
 		"requests with the same id": many(400_000, same),
-		"deep parameters":           request(1, "Subscribe", deep),
+		"deep parameters":           request(1, "event.subscribe", deep),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, func(o *relay.Options) {

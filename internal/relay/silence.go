@@ -129,7 +129,7 @@ func (r *Relay) declareSilent(hub *link) {
 	for _, answer := range answers {
 		r.answer(answer)
 	}
-	r.notifySilence("hub_silent", why)
+	r.notifySilence(daemonSilent, why)
 	r.changed()
 }
 
@@ -141,7 +141,7 @@ func (r *Relay) noteHubMessage() {
 	r.silence = ""
 	r.opts.Logger.Warn("the hub answers again")
 	r.logState(stateConnected)
-	r.notifySilence("hub_answers", "the hub answers again")
+	r.notifySilence(daemonAnswers, "the daemon answers again")
 	r.changed()
 	if r.hub != nil && len(r.waiting) > 0 && !r.flushing {
 		r.startFlush(r.hub)
@@ -157,31 +157,12 @@ func (r *Relay) Trouble() string {
 }
 
 // notifySilence notifies each subscription; r.mu is held.
-func (r *Relay) notifySilence(kind, message string) {
-	now := time.Now().UTC()
-	for id := range r.subs.open {
-		body, _ := json.Marshal(silenceEvent{"2.0", "event", silenceParams{
-			json.RawMessage(id), silenceBody{kind, now, map[string]string{"message": message}},
-		}})
-		r.answer(body)
+func (r *Relay) notifySilence(n notice, message string) {
+	for id, one := range r.subs.open {
+		r.answer(n.message(one.form, json.RawMessage(id), struct {
+			Message string `json:"message"`
+		}{message}))
 	}
-}
-
-type silenceEvent struct {
-	JSONRPC string        `json:"jsonrpc"`
-	Method  string        `json:"method"`
-	Params  silenceParams `json:"params"`
-}
-
-type silenceParams struct {
-	SubscriptionID json.RawMessage `json:"subscription_id"`
-	Event          silenceBody     `json:"event"`
-}
-
-type silenceBody struct {
-	Type      string            `json:"type"`
-	Timestamp time.Time         `json:"timestamp"`
-	Data      map[string]string `json:"data"`
 }
 
 // flushAt is the number of bytes that justify a system call; a message of that size is not

@@ -48,22 +48,24 @@ func TestSilentHub(t *testing.T) {
 	ours, theirs := sockets(t)
 	s.hubs <- ours
 	hub := newWire(t, theirs)
-	s.send(request(1, "Subscribe", `{}`))
-	assert.Equal(t, request(1, "Subscribe", `{}`), hub.next())
-	hub.send(response(1, `{"subscription_id":"s1","seq":4}`))
+	s.send(request(1, "event.subscribe", `{}`), request(10, "Subscribe", `{}`))
+	hub.next()
+	hub.next()
+	hub.send(response(1, `{"subscription_id":"s1","seq":4}`), response(10, `{"subscription_id":"framed","seq":4}`))
+	s.next()
 	s.next()
 
-	long, quick, subscribe := request(2, "long", `{}`), request(3, "quick", `{}`), request(4, "Subscribe", `{}`)
+	long, quick, subscribe := request(2, "long", `{}`), request(3, "quick", `{}`), request(4, "event.subscribe", `{}`)
 	s.send(long, quick, subscribe, "["+request(5, "quick", `{}`)+","+request(6, "quick", `{}`)+"]", "["+request(7, "quick", `{}`)+","+request(8, "long", `{}`)+"]")
 	assertSilent(t, "3", s.next(), false)
 	assertSilent(t, "4", s.next(), false)
 	batch := s.next()
 	assert.True(t, strings.HasPrefix(batch, "[") && strings.HasSuffix(batch, "]"), batch)
 	assert.Equal(t, 2, strings.Count(batch, `"hub_silent"`))
-	reported := s.next()
-	assert.Equal(t, `"s1"`, string(testkit.JSONMember(t, reported, "params.subscription_id")))
-	assert.Equal(t, `"hub_silent"`, string(testkit.JSONMember(t, reported, "params.event.type")))
-	assert.Contains(t, reported, "process 7")
+	reported := s.next() + s.next()
+	assert.Contains(t, reported, `{"subscription_id":"s1","kind":"daemon.silent","time":"`)
+	assert.Contains(t, reported, `{"subscription_id":"framed","event":{"type":"hub_silent","timestamp":"`)
+	assert.Equal(t, 2, strings.Count(reported, "process 7"))
 	assert.Contains(t, s.log.String(), "process 7")
 	s.await("silent")
 
@@ -78,23 +80,24 @@ func TestSilentHub(t *testing.T) {
 	hub.nextBut("ping")
 	hub.send(
 		response(3, `"late"`), response(4, `{"subscription_id":"s2","seq":4}`),
-		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s2","seq":5,"event":{"type":"x"}}}`,
+		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s2","seq":5,"kind":"x"}}`,
 		"["+response(5, `1`)+","+response(6, `1`)+"]", "["+response(7, `1`)+","+response(8, `1`)+"]",
-		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s1","seq":5,"event":{"type":"x"}}}`,
+		`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"s1","seq":5,"kind":"x"}}`,
 		response(2, `"done"`),
 	)
 	var came []string
-	for range 4 {
+	for range 5 {
 		came = append(came, s.next())
 	}
 	all := strings.Join(came, "\n")
+	assert.Contains(t, all, `"daemon.answers"`)
 	assert.Contains(t, all, `"hub_answers"`)
 	assert.Contains(t, all, "["+response(7, `1`)+","+response(8, `1`)+"]")
 	assert.Contains(t, all, `{"subscription_id":"s1","seq":5,`)
 	assert.Contains(t, all, response(2, `"done"`))
 	// The relay ends the subscription that the editor does not know.
 	unsubscribe := hub.nextBut("ping")
-	assert.Equal(t, `"Unsubscribe"`, string(testkit.JSONMember(t, unsubscribe, "method")))
+	assert.Equal(t, `"event.unsubscribe"`, string(testkit.JSONMember(t, unsubscribe, "method")))
 	assert.Equal(t, `"s2"`, string(testkit.JSONMember(t, unsubscribe, "params.subscription_id")))
 	hub.send(response(string(testkit.JSONMember(t, unsubscribe, "id")), `{"success":true}`))
 	// The next request is answered.

@@ -39,10 +39,76 @@ func (f family) probe() string {
 	return "daemon.status"
 }
 
+// A form is how the events of a subscription or a terminal are written: as the method that began it
+// says.
+type form uint8
+
+const (
+	noForm     form = iota
+	nativeForm      // event.subscribe, terminal.start and terminal.attach
+	framedForm      // HumanLayer's Subscribe, and spawn_terminal
+)
+
+func formOf(method []byte) form {
+	switch string(method) {
+	case "event.subscribe":
+		return nativeForm
+	case "Subscribe":
+		return framedForm
+	}
+	return noForm
+}
+
+// method begins a subscription whose events have the form.
+func (f form) method() string {
+	if f == framedForm {
+		return "Subscribe"
+	}
+	return "event.subscribe"
+}
+
+// A notice is a kind of event that the relay sends, with HumanLayer's name for it.
+type notice struct{ kind, framed string }
+
+var (
+	daemonSilent   = notice{"daemon.silent", "hub_silent"}
+	daemonAnswers  = notice{"daemon.answers", "hub_answers"}
+	terminalExited = notice{"terminal.exited", "terminal_exit"}
+)
+
+// message returns an event as a notification. subscription is raw JSON, or nil.
+func (n notice) message(f form, subscription json.RawMessage, data any) []byte {
+	type body struct {
+		Type      string    `json:"type"`
+		Timestamp time.Time `json:"timestamp"`
+		Data      any       `json:"data"`
+	}
+	now := time.Now().UTC()
+	var params any = struct {
+		Subscription json.RawMessage `json:"subscription_id,omitempty"`
+		Kind         string          `json:"kind"`
+		Time         time.Time       `json:"time"`
+		Data         any             `json:"data"`
+	}{subscription, n.kind, now, data}
+	if f == framedForm {
+		params = struct {
+			Subscription json.RawMessage `json:"subscription_id,omitempty"`
+			Event        body            `json:"event"`
+		}{subscription, body{n.framed, now, data}}
+	}
+	message, _ := json.Marshal(struct { // it cannot fail
+		JSONRPC string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", "event", params})
+	return message
+}
+
 // A subscription is one of the editor's. Each hub knows it by the same id.
 type subscription struct {
 	id     string // raw JSON
-	params []byte // the params object of Subscribe, without since; or nil
+	form   form
+	params []byte // the params object of the request, without since; or nil
 	last   int64  // the last seq seen, or the position of the log; -1: unknown
 	floor  int64  // a hub that replays may not repeat events up to it: 0, or last when its predecessor had gone
 }
@@ -65,21 +131,21 @@ func (s *subscriptions) hubGone() {
 	clear(s.ended)
 }
 
-// subscribe records a Subscribe. Until an event has come, the next hub needs the position of the
+// subscribe records the beginning of a subscription. Until an event has come, the next hub needs the position of the
 // log when the subscription was made: the reply's seq.
-func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
+func (r *Relay) subscribe(m *frame.Message, f form) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since", "subscription_id")
 	return func(resp *frame.Message) {
 		if id := rawjson.Member(resp.Result, "subscription_id"); text(id) != nil {
 			r.expectMessage()
 			r.subs.open[string(id)] = &subscription{
-				id: string(id), params: params, last: integer(rawjson.Member(resp.Result, "seq")),
+				id: string(id), form: f, params: params, last: integer(rawjson.Member(resp.Result, "seq")),
 			}
 		}
 	}
 }
 
-// unsubscribe records an Unsubscribe. The relay does not restore that subscription, whatever the
+// unsubscribe records the end of a subscription. The relay does not restore that subscription, whatever the
 // hub answers.
 func (r *Relay) unsubscribe(m *frame.Message) (then func(*frame.Message)) {
 	id := string(rawjson.Member(named(m.Params), "subscription_id"))
@@ -125,13 +191,13 @@ func (r *Relay) restoreBroadcasts() []byte {
 	return r.request(r.joined.probe(), with(nil, "since", strconv.FormatInt(r.lastTask, 10)), func(*frame.Message) {})
 }
 
-// restore makes the Subscribe that restores a subscription from its position.
+// restore makes the request that restores a subscription from its position.
 func (r *Relay) restore(one *subscription) []byte {
 	params := with(one.params, "subscription_id", one.id)
 	if one.last >= 0 {
 		params = with(params, "since", strconv.FormatInt(one.last, 10))
 	}
-	return r.request("Subscribe", params, func(resp *frame.Message) {
+	return r.request(one.form.method(), params, func(resp *frame.Message) {
 		switch {
 		case resp.Error == nil && r.subs.open[one.id] != one: // the editor has ended it meanwhile
 			r.unsubscribeLate(resp)
@@ -163,7 +229,7 @@ func isUnavailable(err []byte) bool {
 	return string(text(rawjson.Member(rawjson.Member(err, "data"), "kind"))) == "subsystem_unavailable"
 }
 
-// isAboutSince reports whether an error says that a Subscribe's since is wrong.
+// isAboutSince reports whether an error says that the since of a subscription is wrong.
 func isAboutSince(err []byte) bool {
 	return string(text(rawjson.Member(rawjson.Member(err, "data"), "param"))) == "since"
 }
@@ -175,13 +241,13 @@ func (r *Relay) unsubscribeLate(resp *frame.Message) {
 		return
 	}
 	r.subs.ended[id] = struct{}{}
-	r.sendLater(r.request("Unsubscribe", with(nil, "subscription_id", id),
+	r.sendLater(r.request("event.unsubscribe", with(nil, "subscription_id", id),
 		func(*frame.Message) { delete(r.subs.ended, id) }))
 }
 
-// terminals are the terminals whose end the editor must learn, by their raw id: it has started
-// them, or watches them. They end with the hub.
-type terminals map[string]struct{}
+// terminals are the terminals whose end the editor must learn, by their raw id, with the form of their
+// events: it has started them, or watches them. They end with the hub.
+type terminals map[string]form
 
 // terminal records the effect of an editor's request on a terminal.
 func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Message)) {
@@ -190,25 +256,33 @@ func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Mess
 		if resp.Error != nil {
 			return
 		}
+		f := nativeForm
 		switch method {
 		case "spawn_terminal":
+			f = framedForm
+			id = rawjson.Member(resp.Result, "terminal_id")
+		case "terminal.start":
 			id = rawjson.Member(resp.Result, "terminal_id")
 		case "terminal.detach":
 			delete(r.terminals, string(id))
 			return
 		}
 		if text(id) != nil {
-			r.terminals[string(id)] = struct{}{}
+			r.terminals[string(id)] = f
 		}
 	}
 }
 
 // exitReported records that the editor has been notified of a terminal's end.
 func (t terminals) exitReported(params []byte) {
-	if !bytes.Contains(params, []byte(`"terminal_exit"`)) {
+	if string(text(rawjson.Member(params, "kind"))) == terminalExited.kind {
+		delete(t, string(rawjson.Member(rawjson.Member(params, "data"), "terminal_id")))
 		return
 	}
-	if event := rawjson.Member(params, "event"); string(text(rawjson.Member(event, "type"))) == "terminal_exit" {
+	if !bytes.Contains(params, []byte(`"`+terminalExited.framed+`"`)) {
+		return
+	}
+	if event := rawjson.Member(params, "event"); string(text(rawjson.Member(event, "type"))) == terminalExited.framed {
 		delete(t, string(rawjson.Member(rawjson.Member(event, "data"), "terminal_id")))
 	}
 }
@@ -216,11 +290,12 @@ func (t terminals) exitReported(params []byte) {
 // hubGone forgets the terminals and returns the notifications of their end: their executor has
 // ended with the hub.
 func (t terminals) hubGone() (ends [][]byte) {
-	now, _ := json.Marshal(time.Now().UTC())
-	for id := range t {
-		body := append([]byte(`{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"terminal_exit","timestamp":`), now...)
-		body = append(append(body, `,"data":{"terminal_id":`...), id...)
-		ends = append(ends, append(body, `,"exit_code":-1,"signal":"hub gone"}}}}`...))
+	for id, f := range t {
+		ends = append(ends, terminalExited.message(f, nil, struct {
+			Terminal json.RawMessage `json:"terminal_id"`
+			ExitCode int             `json:"exit_code"`
+			Signal   string          `json:"signal"`
+		}{json.RawMessage(id), -1, "hub gone"}))
 	}
 	clear(t)
 	return ends

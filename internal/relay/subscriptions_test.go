@@ -24,7 +24,7 @@ type journal struct {
 	last            int64
 	grown           chan struct{}
 	subs            int      // the number of subscriptions, for ids
-	asked           []string // the params of each Subscribe
+	asked           []string // the params of each subscription
 	methods         []string // of the other calls
 	live            map[string]context.CancelFunc
 }
@@ -66,11 +66,12 @@ func (j *journal) server() *server.Server {
 		return 1, nil
 	})
 	server.Handle(reg, "task.stats", func(context.Context, struct{}) (any, error) { j.called("task.stats"); return 1, nil })
+	server.Handle(reg, "event.subscribe", j.subscribe)
 	server.Handle(reg, "Subscribe", j.subscribe)
-	server.Handle(reg, "Unsubscribe", func(_ context.Context, p unsubscribeParams) (any, error) {
+	server.Handle(reg, "event.unsubscribe", func(_ context.Context, p unsubscribeParams) (any, error) {
 		j.Lock()
 		defer j.Unlock()
-		j.methods = append(j.methods, "Unsubscribe")
+		j.methods = append(j.methods, "event.unsubscribe")
 		stop := j.live[p.ID]
 		if stop == nil {
 			return nil, server.NewError(-32603, "no such subscription", map[string]string{"kind": "subscription_not_found"})
@@ -115,7 +116,7 @@ func (j *journal) tail(ctx context.Context, conn *server.Conn, id, label string,
 		last, grown := j.last, j.grown
 		j.Unlock()
 		for ; cursor < last; cursor++ {
-			if send("event", fmt.Sprintf(`{"subscription_id":%q,"seq":%d,"event":{"type":"x","data":{"subscription_id":%q,"label":%q}}}`, id, cursor+1, "decoy", label)) != nil {
+			if send("event", fmt.Sprintf(`{"subscription_id":%q,"seq":%d,"kind":"x","data":{"subscription_id":%q,"label":%q}}`, id, cursor+1, "decoy", label)) != nil {
 				return
 			}
 		}
@@ -153,9 +154,7 @@ type eventMessage struct {
 	Params struct {
 		SubscriptionID string `json:"subscription_id"`
 		Seq            int64
-		Event          struct {
-			Data struct{ Label string }
-		}
+		Data           struct{ Label string }
 	}
 }
 
@@ -190,7 +189,7 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 					require.Contains(t, []string{ids["all"], ids["new"]}, e.Params.SubscriptionID)
 					return
 				}
-				label := e.Params.Event.Data.Label
+				label := e.Params.Data.Label
 				require.Equal(t, ids[label], e.Params.SubscriptionID)
 				require.Equal(t, last[label]+1, e.Params.Seq, "%s", m)
 				last[label]++
@@ -200,7 +199,7 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 				if label == "new" {
 					params = `{"label":"new"}`
 				}
-				s.send(request(i, "Subscribe", params))
+				s.send(request(i, "event.subscribe", params))
 				for ids[label] == "" {
 					m := s.next()
 					if strings.Contains(m, `"result"`) {
@@ -225,9 +224,9 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 				}
 			}
 			assert.Equal(t, response(9, `1`), s.askUntilServed(request(9, "echo", `1`)))
-			s.send(request(10, "Unsubscribe", `{"subscription_id":"`+ids["all"]+`"}`))
+			s.send(request(10, "event.unsubscribe", `{"subscription_id":"`+ids["all"]+`"}`))
 			assert.Equal(t, response(10, `{"success":true}`), s.nextEvent())
-			s.send(`[` + request(11, "Unsubscribe", `{"subscription_id":"`+ids["new"]+`"}`) + `,` + request(12, "Unsubscribe", `{"subscription_id":"sub_x"}`) + `]`)
+			s.send(`[` + request(11, "event.unsubscribe", `{"subscription_id":"`+ids["new"]+`"}`) + `,` + request(12, "event.unsubscribe", `{"subscription_id":"sub_x"}`) + `]`)
 			m := s.nextEvent()
 			assert.Contains(t, m, `[`+response(11, `{"success":true}`))
 			assert.Contains(t, m, `"kind":"subscription_not_found"`)
@@ -250,7 +249,7 @@ func TestQuietSubscriptionIsRestored(t *testing.T) {
 	}
 	s := start(t)
 	kill := s.serve(j.server())
-	s.send(`[` + request(1, "Subscribe", `{ "other":[1] }`) + `,` + request(2, "Subscribe", `null`) + `]`)
+	s.send(`[` + request(1, "event.subscribe", `{ "other":[1] }`) + `,` + request(2, "Subscribe", `null`) + `]`)
 	assert.Contains(t, s.nextEvent(), `[{"jsonrpc":"2.0","id":1,"result":{`)
 	s.await("connected")
 	kill()
@@ -271,7 +270,7 @@ func TestNextHubHasAnotherLog(t *testing.T) {
 	}
 	s := start(t)
 	kill := s.serve(j.server())
-	s.send(request(1, "Subscribe", `{"since":4}`))
+	s.send(request(1, "event.subscribe", `{"since":4}`))
 	assert.Contains(t, s.nextEvent(), `"result"`)
 	assert.Contains(t, s.nextEvent(), `"seq":5`)
 	kill()
@@ -281,7 +280,7 @@ func TestNextHubHasAnotherLog(t *testing.T) {
 		other.Lock()
 		defer other.Unlock()
 		return len(other.asked) == 2
-	}, "Subscribe without since")
+	}, "event.subscribe without since")
 	other.append()
 	assert.Contains(t, s.nextEvent(), `"seq":1`)
 }
@@ -371,7 +370,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
 		hub := s.hub()
-		s.send(request(1, "Subscribe", `{"since":3}`))
+		s.send(request(1, "event.subscribe", `{"since":3}`))
 		hub.next()
 		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
 		s.next()
@@ -401,7 +400,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 func restoring(t *testing.T) (s *setting, hub *wire, id string) {
 	s = start(t)
 	hub = s.hub()
-	s.send(request(1, "Subscribe", `{"since":3}`))
+	s.send(request(1, "event.subscribe", `{"since":3}`))
 	hub.next()
 	go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
 	s.next()
@@ -425,7 +424,7 @@ func TestUnsubscribeBeforeRenewal(t *testing.T) {
 		go hub.send(response(string(testkit.JSONMember(t, again, "id")), `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":1,"event":{}}}`, `{"jsonrpc":"2.0","method":"x"}`)
 		end := hub.next()
 		assert.Equal(t, `{"subscription_id":"one"}`, string(testkit.JSONMember(t, end, "params")))
-		assert.Contains(t, end, `"Unsubscribe"`)
+		assert.Contains(t, end, `"event.unsubscribe"`)
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"x"}`, s.next(), "the editor gets no event of the subscription")
 	})
 }

@@ -95,6 +95,14 @@ type Reader interface {
 
 	// ItemsOfTurn lists the items of a turn in order.
 	ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, error)
+	// ItemsBefore lists the last items of a turn before the item with an id, at most limit, in order.
+	ItemsBefore(ctx context.Context, turn, before int64, limit int) ([]domain.Item, error)
+	// ItemsAfter lists the first items of a turn after the item with an id, at most limit, in order.
+	ItemsAfter(ctx context.Context, turn, after int64, limit int) ([]domain.Item, error)
+	// ItemsWithKey lists the items of a turn with a key.
+	ItemsWithKey(ctx context.Context, turn int64, key string) ([]domain.Item, error)
+	// TurnOfItem returns the turn of an item.
+	TurnOfItem(ctx context.Context, item int64) (int64, error)
 	// LastItem returns the last message, thought or tool call of a turn.
 	LastItem(ctx context.Context, turn int64) (domain.Item, error)
 	// ToolItem finds the tool call of a turn by the agent's id.

@@ -83,6 +83,12 @@ export type AgentDescription = {
   agent_session?: AgentSession;
 };
 
+export type AgentErrorEvent = {
+  /** Such as MCP_SERVER_FAILED. */
+  code: string;
+  message: string;
+};
+
 export type AgentInfo = {
   name?: string;
   title?: string;
@@ -147,9 +153,6 @@ export type AgentSession = {
 };
 
 export type AgentSessionEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   /** The agent's program, as the agent names it. */
   agent?: AgentInfo;
   /** The current mode, and all modes of the agent. Without available modes: the agent has none. */
@@ -164,8 +167,32 @@ export type AgentSessionEvent = {
   info?: SessionInfo;
   /** The agent's background work while no prompt runs. */
   background?: Array<BackgroundTask>;
-  /** getSessionState has the rest. */
+  /** turn.get has the rest. */
   truncated?: boolean;
+};
+
+export type AgentUpdateEvent = {
+  /** As the agent sent it. */
+  update: unknown;
+};
+
+export type AnswerNote = {
+  approval: string;
+  /** function_call or human_contact. */
+  type: string;
+  /** approved, denied, responded, expired or cancelled. */
+  status: string;
+  title: string;
+  response?: string;
+  /** If it was not the user. */
+  decided_by?: string;
+  /** The client in which the user decided. */
+  decided_in?: string;
+  input_was_edited?: boolean;
+  /** Describes the rule or mode that decided. */
+  explanation?: string;
+  /** How the answer reached the agent, if the agent was not seen to act on it. */
+  delivery?: string;
 };
 
 export type Approval = {
@@ -256,18 +283,56 @@ export type Approval = {
   human_contact?: HumanContactRequest;
 };
 
-export type ApprovalEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  approval_id: string;
+export type ApprovalClosedEvent = {
+  approval: string;
   call_id: string;
-  /** The agent's id of the waiting tool call. Empty: none. */
-  tool_use_id: string;
+  type: ApprovalType;
+  /** approved, denied, responded, expired or cancelled. */
+  status: string;
+  response?: string;
+  comment?: string;
+  /** The chosen option. */
+  option?: string;
+  decided_by: string;
+  /** The client in which the user decided. */
+  decided_in?: string;
+  title?: string;
+  tool_name?: string;
+  tool_use_id?: string;
+  input_was_edited?: boolean;
+  /** Describes the rule or mode that decided. */
+  explanation?: string;
+};
+
+export type ApprovalIDs = {
+  /** The call_id or the id of the approval. This or approval_id is required. */
+  call_id?: string;
+  /** The approval's id. */
+  approval_id?: string;
+};
+
+export type ApprovalList = {
+  approvals: Array<Approval>;
+};
+
+export type ApprovalListOutput = {
+  /** The oldest first. */
+  approvals: Array<ApprovalOutput>;
+};
+
+export type ApprovalListParams = {
+  /** Only approvals of this turn; a session means its last turn. Absent: all. */
+  turn?: string | number;
+};
+
+export type ApprovalOpenedEvent = {
+  approval: string;
+  call_id: string;
+  /** The agent's id of the waiting tool call. */
+  tool_use_id?: string;
   /** The tool call of the sub-agent that asks. */
   parent_tool_use_id?: string;
-  /** function_call or human_contact. */
-  type: string;
+  type: ApprovalType;
   tool_name: string;
   tool_input?: unknown;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
@@ -297,9 +362,7 @@ export type ApprovalEvent = {
   rule_preview?: Record<string, RulePreview>;
   /** The agent receives the comment with the decision. */
   takes_comment?: boolean;
-  /** Always 1. */
-  count: number;
-  /** The process that asked is gone. Approving resumes the session. */
+  /** The process that asked is gone. Approving resumes the turn. */
   stale?: boolean;
   /** The approval that this one repeats. */
   reopens?: string;
@@ -307,7 +370,7 @@ export type ApprovalEvent = {
   reopened?: string;
   /** A pending question that comes again. */
   replayed?: boolean;
-  /** Parts were left out; getApproval has them. */
+  /** Parts were left out; approval.get has them. */
   truncated?: boolean;
   /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
   mode?: string;
@@ -319,27 +382,6 @@ export type ApprovalEvent = {
   url_host?: string;
   /** What the user should check before opening url. Show them. */
   url_warnings?: Array<string>;
-};
-
-export type ApprovalIDs = {
-  /** The call_id or the id of the approval. This or approval_id is required. */
-  call_id?: string;
-  /** The approval's id. */
-  approval_id?: string;
-};
-
-export type ApprovalList = {
-  approvals: Array<Approval>;
-};
-
-export type ApprovalListOutput = {
-  /** The oldest first. */
-  approvals: Array<ApprovalOutput>;
-};
-
-export type ApprovalListParams = {
-  /** Only approvals of this turn; a session means its last turn. Absent: all. */
-  turn?: string | number;
 };
 
 export type ApprovalOutput = {
@@ -511,7 +553,7 @@ export type AttachTerminalParams = {
   cols?: number;
   /** See cols. */
   rows?: number;
-  /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). Until terminal.detach or its end the client reads and writes it, and gets no terminal_output. Refused while other connections watch. */
+  /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). Until terminal.detach or its end the client reads and writes it, and gets no terminal.output. Refused while other connections watch. */
   descriptor?: boolean;
 };
 
@@ -529,10 +571,7 @@ export type AttachTerminalResult = {
   tmux_session?: string;
   /** The turn whose agent runs the terminal, such as 12.3. */
   turn?: string;
-  /** The task whose agent runs the terminal. */
-  task_id?: string;
-  /** The session id of the same run. */
-  session_id?: string;
+  turn_uuid?: string;
   /** An agent's terminal: clients can only watch it. */
   read_only: boolean;
   /** Number of connections that watch it. */
@@ -815,8 +854,8 @@ export type Capabilities = {
   longRunning: Array<string>;
   /** Supported families of methods: core, task, session, executor, terminal. */
   methodFamilies: Array<string>;
-  /** The event types that Subscribe accepts. */
-  eventTypes?: Array<string>;
+  /** The kinds of events that event.subscribe accepts. */
+  eventKinds?: Array<string>;
 };
 
 export type Change = {
@@ -837,6 +876,26 @@ export type Change = {
   /** The decision about the whole file: open, accepted or reverted. open also if its hunks differ. */
   state: string;
   changed_at: string;
+};
+
+export type ChangeDecidedEvent = {
+  path: string;
+  /** accept, revert or reopen. */
+  decision: string;
+  /** The hunk's id. Absent: the whole file. */
+  hunk?: string;
+};
+
+export type ChangeEvent = {
+  path: string;
+  /** The change since the turn began, as a unified diff. */
+  diff: string;
+  /** Number of added lines. */
+  added: number;
+  removed: number;
+  binary?: boolean;
+  /** The diff is cut; change.list has all of it. */
+  truncated?: boolean;
 };
 
 export type ChangeList = {
@@ -1172,10 +1231,14 @@ export type DaemonBuild = {
   version: string;
   /** Version of the protocol between clients and the daemon. A client of another build uses the daemon only if the versions are equal. */
   protocol: number;
-  /** With notices: as in the result of Subscribe. */
+  /** With notices: as in the result of event.subscribe. */
   notice?: string;
   /** true: the daemon closes the connection and ends, so that the client can start another one. */
   ends: boolean;
+};
+
+export type DaemonEvent = {
+  message: string;
 };
 
 export type DaemonStatus = {
@@ -1200,17 +1263,6 @@ export type DecidedChange = {
   hunks: Array<Hunk>;
   /** As in change.list. */
   mode?: FileMode;
-};
-
-export type DecidedEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  path: string;
-  /** accept, revert or reopen. */
-  decision: string;
-  /** The hunk's id. Absent: the whole file. */
-  hunk?: string;
 };
 
 export type DecisionParams = {
@@ -1310,32 +1362,6 @@ export type DeleteSessionResult = {
   worktree?: string;
 };
 
-export type DeletedEvent = {
-  thread_id: string;
-  session_ids: Array<string>;
-  task_ids: Array<string>;
-  /** The numbers of the turns, such as 12.3. */
-  turns: Array<string>;
-  /** Number of sessions that stay because others were forked from them. */
-  kept?: number;
-};
-
-export type DeltaEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  message_id: string;
-  /** assistant */
-  role: string;
-  delta: string;
-  /** The message's length including this delta, in UTF-16 code units, as JavaScript counts. Absent if the hub reads the text from the store again. */
-  length?: number;
-  /** The tool call of the sub-agent that writes it. */
-  parent_tool_use_id?: string;
-  /** The agent's own. */
-  _meta?: unknown;
-};
-
 export type DescribeAgentParams = {
   /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
@@ -1365,21 +1391,6 @@ export type Diff = {
   old_text?: string;
   new_text: string;
   line?: number;
-};
-
-export type DiffEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  path: string;
-  /** The change since the turn began, as a unified diff. */
-  diff: string;
-  /** Number of added lines. */
-  added: number;
-  removed: number;
-  binary?: boolean;
-  /** The diff is cut; change.list has all of it. */
-  truncated?: boolean;
 };
 
 export type DiscardParams = {
@@ -1447,13 +1458,18 @@ export type EditorSavedParams = {
 
 export type Encoding = "utf-8" | "base64";
 
-export type ErrorEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** Such as MCP_SERVER_FAILED. */
-  code: string;
-  message: string;
+export type Event = {
+  subscription_id?: string;
+  /** Its number in the log: they only rise. Absent: the log does not have it. */
+  seq?: number;
+  kind: string;
+  time: string;
+  /** The session's number in the project. */
+  session?: number;
+  /** The turn's number, such as 12.3. */
+  turn?: string;
+  turn_uuid?: string;
+  data: unknown;
 };
 
 export type ExecuteParams = {
@@ -1538,6 +1554,14 @@ export type FileMode = {
   state: string;
 };
 
+export type FileNote = {
+  path: string;
+  added: number;
+  removed: number;
+  binary?: boolean;
+  mode?: string;
+};
+
 export type ForkParams = {
   /** The last turn that both sessions share. A session means its last turn. */
   turn: string | number;
@@ -1618,26 +1642,11 @@ export type GateDefinition = {
   directory?: string;
 };
 
-export type GateEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** The command line, or the name of [[gates]]. */
-  gate: string;
-  passed: boolean;
-  /** Why it did not pass, such as exit status 2. */
-  reason?: string;
-  /** Diagnostics in the output, at most 50. */
-  findings: Array<Diagnostic>;
-  /** Total number of errors. */
-  errors?: number;
-  warnings?: number;
-  /** The first and last lines of the output of a gate that failed. */
-  output?: string;
-  duration_ms: number;
-  /** The turn of the work, from 1. */
+export type GateIterationEvent = {
+  /** From 1. */
   iteration: number;
   max_iterations: number;
+  gates: Array<string>;
 };
 
 export type GateList = {
@@ -1662,10 +1671,26 @@ export type GateResult = {
   duration_ms: number;
 };
 
-export type GateStartEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
+export type GateResultEvent = {
+  /** The command line, or the name of [[gates]]. */
+  gate: string;
+  passed: boolean;
+  /** Why it did not pass, such as exit status 2. */
+  reason?: string;
+  /** Diagnostics in the output, at most 50. */
+  findings: Array<Diagnostic>;
+  /** Total number of errors. */
+  errors?: number;
+  warnings?: number;
+  /** The first and last lines of the output of a gate that failed. */
+  output?: string;
+  duration_ms: number;
+  /** The turn of the work, from 1. */
+  iteration: number;
+  max_iterations: number;
+};
+
+export type GateStartedEvent = {
   gate: string;
   iteration: number;
 };
@@ -1690,9 +1715,6 @@ export type Gates = {
 };
 
 export type GatesEndedEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   /** passed, failed or stopped. */
   gates_state: string;
   reason?: string;
@@ -1715,14 +1737,6 @@ export type Health = {
   version: string;
   /** The problems and their remedies. */
   issues?: Array<string>;
-};
-
-export type HubAnswersEvent = {
-  message: string;
-};
-
-export type HubSilentEvent = {
-  message: string;
 };
 
 export type HumanContactRequest = {
@@ -1814,63 +1828,72 @@ export type InterruptTurnResult = {
   state: string;
 };
 
-export type ItemEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** The agent's id of its session. */
-  claude_session_id: string;
-  /** message, thinking, tool_call, tool_result or system. */
-  event_type: string;
-  message_id?: string;
-  /** user or assistant. */
+export type Item = {
+  /** message, thought, notice or tool_call. */
+  type: string;
+  /** Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key. */
+  key: string;
+  /** Message: user or assistant. */
   role?: string;
-  content?: string;
-  content_type?: string;
-  tool_id?: string;
-  tool_name?: string;
+  text?: string;
+  /** What a notice is about, such as worktree. */
+  subtype?: string;
   /** What the tool call does, for people. */
-  tool_title?: string;
+  title?: string;
+  tool_name?: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   tool_kind?: string;
-  /** pending, in_progress, completed or failed. */
-  tool_status?: string;
+  /** Of a tool call: pending, in_progress, completed or failed. */
+  status?: string;
+  /** Absent in an event: as before. */
   tool_input?: unknown;
-  tool_data?: ToolDetails;
-  /** tool_result: the tool_id of the call. */
-  tool_result_for_id?: string;
-  tool_result_content?: string;
+  /** Absent in an event: as before. */
+  details?: ToolDetails;
+  /** Of a tool call that has ended. */
+  result?: string;
   /** What refused the tool call, as decided_by of an approval. Absent if the call failed for another reason. */
   refused_by?: string;
   /** The reason, for people. */
   refusal?: string;
-  /** The tool call that contains it, such as that of a sub-agent. Empty: none. */
-  parent_tool_use_id: string;
-  /** What a notice is about, such as worktree. */
-  subtype?: string;
-  /** A text is cut; getConversation has the whole text. */
+  /** The key of the tool call that contains it, such as that of a sub-agent. */
+  parent_tool_use_id?: string;
+  /** The agent's id of its session. */
+  agent_session_id?: string;
+  /** A text is cut; session.items has the whole text. */
   truncated?: boolean;
-  /** Content that is not text. attachment.get returns its bytes. */
+  /** Content of a message or thought that is not text. attachment.get returns its bytes. */
   attachments?: Array<Attachment>;
-  /** Of a message or thought: the agent's own, at most 8 KiB; in data of getConversation. */
+  /** Of a message or thought: the agent's own, at most 8 KiB. */
   _meta?: unknown;
 };
 
-export type IterationEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** From 1. */
-  iteration: number;
-  max_iterations: number;
-  gates: Array<string>;
+export type ItemList = {
+  /** In order. They are whole; only one that is too long for a message is cut, and says so. */
+  items: Array<SessionItem>;
+  /** Present if there are earlier ones: pass it as before. */
+  next_before?: number;
+  /** With after, present if there are later ones: pass it as after. */
+  next_after?: number;
+};
+
+export type ItemsParams = {
+  /** The session, with the turns of others that it was forked from. A turn, such as 12.3, means the items up to and including it. This or turn is required. */
+  session?: string | number;
+  /** In place of session: only items of this turn. */
+  turn?: string | number;
+  /** With turn: only items with this key. */
+  key?: string;
+  /** Only items before the one with this id, for paging. */
+  before?: number;
+  /** Only items after the one with this id, the first ones; 0: from the first item on. Without it the result has the last ones. */
+  after?: number;
+  /** Default 100, at most 1000. */
+  limit?: number;
 };
 
 export type LaggedEvent = {
-  from_seq?: number;
-  to_seq?: number;
-  terminal_id?: string;
-  dropped_bytes?: number;
+  from_seq: number;
+  to_seq: number;
 };
 
 export type LandMethod = "" | "merge" | "squash" | "rebase" | "patch";
@@ -2279,9 +2302,6 @@ export type PlanEntry = {
 };
 
 export type PlanEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   entries: Array<PlanEntry>;
 };
 
@@ -2312,9 +2332,6 @@ export type PreviewShown = {
 };
 
 export type ProgressEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   /** 0 to 100. */
   percent?: number;
   message?: string;
@@ -2375,14 +2392,11 @@ export type ProvideSecretParams = {
 };
 
 export type QueueEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** The prompt's new text, if it was edited. */
-  content?: string;
-  /** content is cut. */
+  /** The turn's new prompt, if it was edited. */
+  prompt?: string;
+  /** prompt is cut. */
   truncated?: boolean;
-  /** The conversation's queued sessions, the next one first. */
+  /** The uuids of the session's queued turns, the next one first. */
   order: Array<string>;
 };
 
@@ -2457,33 +2471,6 @@ export type ResizeTerminalParams = {
   cols: number;
   /** Rows, at least 1. */
   rows: number;
-};
-
-export type ResolvedEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  approval_id: string;
-  call_id: string;
-  /** function_call or human_contact. */
-  type: string;
-  approved: boolean;
-  /** The approval's status. */
-  decision: string;
-  response_text: string;
-  comment?: string;
-  /** The chosen option. */
-  option?: string;
-  /** As decided_by of an approval. */
-  decided_by: string;
-  /** The client in which the user decided. */
-  decided_in?: string;
-  title?: string;
-  tool_name?: string;
-  tool_use_id?: string;
-  input_was_edited?: boolean;
-  /** Describes the rule or mode that decided. */
-  explanation?: string;
 };
 
 export type Resource = {
@@ -2633,9 +2620,12 @@ export type SearchHit = {
   /** The session's title. */
   title: string;
   agent: string;
-  /** The event's id in getConversation, which has plans, diffs and approvals only with LSP framing. */
-  event_id: number;
-  event_type: string;
+  /** The item's id in session.items. */
+  item: number;
+  /** Its key. */
+  key: string;
+  /** Its type. */
+  type: string;
   role?: string;
   tool_name?: string;
   /** At most 400 characters of the text around the match, which is marked by « and »; … is text left out. */
@@ -2661,9 +2651,6 @@ export type SearchResult = {
 };
 
 export type SecretEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   request_id: string;
   /** Whose key it is, as in [keys.NAME]. */
   service: string;
@@ -2829,10 +2816,108 @@ export type Session = {
   worktree?: WorktreeState;
 };
 
+export type SessionDeletedEvent = {
+  session_uuid: string;
+  /** The numbers of the turns, such as 12.3. */
+  turns: Array<string>;
+  turn_uuids: Array<string>;
+  /** Number of turns that stay because other sessions were forked from them. */
+  kept?: number;
+};
+
+export type SessionEvent = {
+  title?: string;
+  mode?: string;
+  model?: string;
+  auto_accept_edits?: boolean;
+  skip_permissions?: boolean;
+  skip_permissions_until?: string;
+  archived?: boolean;
+  /** The agent's other settings, by their ids. */
+  options?: Record<string, string>;
+  requested_agent?: string;
+  reason?: string;
+  /** The agent's own id of the session. */
+  agent_session_id?: string;
+  /** The agent could not continue its session and began another one. */
+  agent_session_was_replaced?: boolean;
+  /** The agent forked its own session. */
+  forked?: boolean;
+  /** The mode that the agent reports. */
+  agent_mode?: string;
+  /** The ids of all modes of the agent. */
+  agent_modes?: Array<string>;
+  /** All modes of the agent, with their names. */
+  agent_mode_choices?: Array<Choice>;
+};
+
 export type SessionInfo = {
   title?: string;
   /** In the agent's format. */
   updated_at?: string;
+};
+
+export type SessionItem = {
+  /** The item's id, for before and after. Absent while its text is being written. */
+  id?: number;
+  /** The turn's number, such as 12.3. */
+  turn: string;
+  turn_uuid: string;
+  turn_state: string;
+  /** Number of the event that changed it last. */
+  seq?: number;
+  created_at: string;
+  updated_at: string;
+  /** message, thought, notice or tool_call. */
+  type: string;
+  /** Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key. */
+  key: string;
+  /** Message: user or assistant. */
+  role?: string;
+  text?: string;
+  /** What a notice is about, such as worktree. */
+  subtype?: string;
+  /** What the tool call does, for people. */
+  title?: string;
+  tool_name?: string;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  tool_kind?: string;
+  /** Of a tool call: pending, in_progress, completed or failed. */
+  status?: string;
+  /** Absent in an event: as before. */
+  tool_input?: unknown;
+  /** Absent in an event: as before. */
+  details?: ToolDetails;
+  /** Of a tool call that has ended. */
+  result?: string;
+  /** What refused the tool call, as decided_by of an approval. Absent if the call failed for another reason. */
+  refused_by?: string;
+  /** The reason, for people. */
+  refusal?: string;
+  /** The key of the tool call that contains it, such as that of a sub-agent. */
+  parent_tool_use_id?: string;
+  /** The agent's id of its session. */
+  agent_session_id?: string;
+  /** A text is cut; session.items has the whole text. */
+  truncated?: boolean;
+  /** Content of a message or thought that is not text. attachment.get returns its bytes. */
+  attachments?: Array<Attachment>;
+  /** Of a message or thought: the agent's own, at most 8 KiB. */
+  _meta?: unknown;
+  /** Of a tool call: its approval, for approval.get. */
+  approval?: string;
+  /** pending, approved, denied, responded, expired or cancelled. */
+  approval_status?: string;
+  /** Its text is being written, or the tool call has not ended. */
+  open?: boolean;
+  /** A prompt that was cancelled while it was queued: the agent never gets it. */
+  withdrawn?: boolean;
+  /** Of a plan. */
+  entries?: Array<PlanEntry>;
+  /** Of a change: a file that the turn has changed. */
+  change?: FileNote;
+  /** Of an answer. */
+  answer?: AnswerNote;
 };
 
 export type SessionLeavesParams = {
@@ -2928,36 +3013,6 @@ export type SetSessionResult = {
   turn: Turn;
 };
 
-export type SettingsEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** settings_updated, native_session (the agent's own session) or mode (the agent's mode). */
-  event_type: string;
-  title?: string;
-  permission_mode?: string;
-  model?: string;
-  auto_accept_edits?: boolean;
-  dangerously_skip_permissions?: boolean;
-  dangerously_skip_permissions_expires_at?: string;
-  archived?: boolean;
-  reason?: string;
-  /** The agent's id of its session. */
-  claude_session_id?: string;
-  agent_mode?: string;
-  /** The ids of all modes of the agent. */
-  agent_modes?: Array<string>;
-  /** The agent could not continue its session and began another one. */
-  session_was_replaced?: boolean;
-  /** The agent forked its own session. */
-  forked?: boolean;
-  /** All modes of the agent, with their names. */
-  agent_mode_choices?: Array<Choice>;
-  /** The agent's other settings, by their ids. */
-  options?: Record<string, string>;
-  requested_agent?: string;
-};
-
 export type ShutdownParams = {
   /** The reason, for the log. */
   reason?: string;
@@ -2994,15 +3049,12 @@ export type SignInStatus = {
 };
 
 export type SilentEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   /** The agent's last sign of life. */
   since: string;
   /** What the agent has written to its stderr since then. */
   note?: string;
   /** The running tool call. */
-  tool_id?: string;
+  tool_use_id?: string;
   tool_title?: string;
   /** The agent works again. */
   ended: boolean;
@@ -3064,12 +3116,6 @@ export type SpawnTerminalParams = {
   rows?: number;
   /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal_output. */
   descriptor?: boolean;
-};
-
-export type SpawnTerminalResult = {
-  terminal_id: string;
-  /** Process id of the program in the terminal. */
-  pty_pid: number;
 };
 
 export type StartAttemptsParams = {
@@ -3187,6 +3233,35 @@ export type StartParams = {
   metadata?: unknown;
 };
 
+export type StartTerminalParams = {
+  /** The working directory. Default: the project's root. */
+  cwd?: string;
+  /** The program. Default: the user's shell. */
+  program?: string;
+  /** The program's arguments. */
+  args?: Array<string>;
+  /** Variables in addition to those that every terminal gets. */
+  env?: Record<string, string>;
+  /** Run tmux, so that the terminal outlives the daemon. */
+  use_tmux?: boolean;
+  /** The tmux session. An existing one is joined; program and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _. */
+  tmux_session_name?: string;
+  /** The tmux window. */
+  tmux_window_name?: string;
+  /** Columns. Default 80, also for 0. */
+  cols?: number;
+  /** Rows. Default 24, also for 0. */
+  rows?: number;
+  /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal.output. */
+  descriptor?: boolean;
+};
+
+export type StartTerminalResult = {
+  terminal_id: string;
+  /** Process id of the program in the terminal. */
+  pty_pid: number;
+};
+
 export type Started = {
   /** The turn's number, such as 12.3. */
   turn: string;
@@ -3201,32 +3276,6 @@ export type Started = {
   delivered: string;
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
-};
-
-export type StatusEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** The conversation's id. */
-  thread_id: string;
-  /** The status before. Empty: the session is new. */
-  old_status: string;
-  new_status: string;
-  /** The state before. Empty: the session is new. */
-  old_state: string;
-  state: string;
-  parent_session_id?: string;
-  title?: string;
-  agent?: string;
-  /** Why the state changed, such as timeout. */
-  reason?: string;
-  /** Why the turn ended badly, for people. */
-  error?: string;
-  error_code?: string;
-  /** The agent's reason to end the turn. */
-  stop_reason?: string;
-  /** With AGENT_AUTH_REQUIRED: the ways to sign in. */
-  auth_methods?: Array<AuthMethod>;
 };
 
 export type StopDaemonParams = {
@@ -3293,6 +3342,21 @@ export type SubmitTaskResult = {
 };
 
 export type SubscribeParams = {
+  /** Only these kinds. Absent or empty: all. */
+  kinds?: Array<string>;
+  /** Only events of this session, such as 12, or of this turn, such as 12.3. */
+  session?: string | number;
+  /** The id for this subscription, such as that of an earlier connection. Absent: a new id. It must be unique within the connection. */
+  subscription_id?: string;
+  /** First replay the events after this seq. 0: all. */
+  since?: number;
+  /** The client shows the notice in the result to its user. */
+  notices?: boolean;
+  /** Interval between text.delta or thought.delta events of one message, in milliseconds: 16 to 1000, default 50. The first delta of a message is sent at once; later text is joined. */
+  delta_interval_ms?: number;
+};
+
+export type SubscribeParamsInput = {
   /** Only these types. Absent or empty: all. approval_requested, approval_responded and session_updated are aliases of new_approval, approval_resolved and session_status_changed. Unknown types are ignored; with only unknown types the client gets nothing but heartbeats. */
   event_types?: Array<string>;
   /** Only events of this session, by any id of the run. */
@@ -3310,6 +3374,16 @@ export type SubscribeParams = {
 };
 
 export type SubscribeResult = {
+  subscription_id: string;
+  /** The seq after which the events begin; use it as since later. */
+  seq: number;
+  /** Of kinds: those that this daemon does not have. It sends no such events. */
+  unknown_kinds?: Array<string>;
+  /** With notices: says that sessions continued while no client followed events. Each user gets it once. */
+  notice?: string;
+};
+
+export type SubscribeResultOutput = {
   subscription_id: string;
   message: string;
   /** With notices: says that sessions continued while no client followed events. Each user gets it once. */
@@ -3438,10 +3512,7 @@ export type Terminal = {
   tmux_session?: string;
   /** The turn whose agent runs the terminal, such as 12.3. */
   turn?: string;
-  /** The task whose agent runs the terminal. */
-  task_id?: string;
-  /** The session id of the same run. */
-  session_id?: string;
+  turn_uuid?: string;
   /** An agent's terminal: clients can only watch it. */
   read_only: boolean;
   /** Number of connections that watch it. */
@@ -3451,37 +3522,35 @@ export type Terminal = {
   started_at: string;
 };
 
-export type TerminalEvent = {
+export type TerminalExitedEvent = {
   terminal_id: string;
-  /** The task whose agent runs the terminal. */
-  task_id?: string;
-  data: string;
-  /** Of data: utf-8 or base64. */
-  encoding: string;
-};
-
-export type TerminalExitEvent = {
-  terminal_id: string;
-  /** The task whose agent ran the terminal. */
-  task_id?: string;
   exit_code: number;
   /** The signal that ended the program. */
   signal?: string;
+};
+
+export type TerminalLaggedEvent = {
+  terminal_id: string;
+  dropped_bytes: number;
 };
 
 export type TerminalList = {
   terminals: Array<Terminal>;
 };
 
-export type ThinkingEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  message_id: string;
-  /** assistant */
-  role: string;
-  delta: string;
-  /** The message's length including this delta, in UTF-16 code units, as JavaScript counts. Absent if the hub reads the text from the store again. */
+export type TerminalOutputEvent = {
+  terminal_id: string;
+  data: string;
+  /** Of data: utf-8 or base64. */
+  encoding: string;
+};
+
+export type TextEvent = {
+  /** Of the message or thought. */
+  key: string;
+  /** What follows the text so far. */
+  text: string;
+  /** The length of the whole text so far, in UTF-16 code units, as JavaScript counts. Absent if the daemon reads the text from the store again. */
   length?: number;
   /** The tool call of the sub-agent that writes it. */
   parent_tool_use_id?: string;
@@ -3556,23 +3625,6 @@ export type TriggerEvent = {
   ignore?: Array<string>;
 };
 
-export type TriggerExecutedEvent = {
-  session_id?: string;
-  run_id?: string;
-  task_id?: string;
-  execution_id: number;
-  trigger: string;
-  event_type: string;
-  action: string;
-  status: string;
-  /** The text of a notification. */
-  message?: string;
-  channel?: string;
-  /** The question that the trigger waits for. */
-  approval_id?: string;
-  error?: string;
-};
-
 export type TriggerExecution = {
   execution_id: number;
   trigger: string;
@@ -3591,6 +3643,20 @@ export type TriggerExecution = {
   /** The action, with values of the event in place of its templates. */
   does?: unknown;
   event?: unknown;
+};
+
+export type TriggerFiredEvent = {
+  execution_id: number;
+  trigger: string;
+  event_type: string;
+  action: string;
+  status: string;
+  /** The text of a notification. */
+  message?: string;
+  channel?: string;
+  /** The question that the trigger waits for. */
+  approval?: string;
+  error?: string;
 };
 
 export type TriggerList = {
@@ -3764,17 +3830,29 @@ export type TurnResult = {
 
 export type TurnState = "cancelled" | "completed" | "discarded" | "draft" | "failed" | "interrupted" | "interrupting" | "queued" | "running" | "starting" | "timed_out" | "waiting_input";
 
-export type UnsubscribeParams = {
-  /** The subscription_id from Subscribe. */
-  subscription_id: string;
+export type TurnStateEvent = {
+  session_uuid: string;
+  /** The state before. Empty: the turn is new. */
+  old_state: string;
+  state: string;
+  /** The turn before, by its uuid. */
+  parent_uuid?: string;
+  title?: string;
+  agent?: string;
+  /** Why the state changed, such as timeout. */
+  reason?: string;
+  /** Why the turn ended badly, for people. */
+  error?: string;
+  error_code?: string;
+  /** The agent's reason to end the turn. */
+  stop_reason?: string;
+  /** With AGENT_AUTH_REQUIRED: the ways to sign in. */
+  auth_methods?: Array<AuthMethod>;
 };
 
-export type UpdateEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
-  /** As the agent sent it. */
-  update: unknown;
+export type UnsubscribeParams = {
+  /** The subscription_id from event.subscribe. */
+  subscription_id: string;
 };
 
 export type UpdateSettingsParams = {
@@ -3819,9 +3897,6 @@ export type Usage = {
 };
 
 export type UsageEvent = {
-  session_id: string;
-  run_id: string;
-  task_id: string;
   input_tokens: number;
   output_tokens: number;
   cache_read_tokens?: number;
@@ -4073,6 +4148,8 @@ export interface Methods {
   "gate.check": { params: CheckGateParams; result: GateResult };
   /** Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so. */
   getConversation: { params: ConversationParams; result: ConversationResult };
+  /** Returns the last items of a session, or those before or after another one: what was said and done. Pass next_before as before to get earlier ones. */
+  "session.items": { params: ItemsParams; result: ItemList };
   /** Searches all sessions for words; the last word may be a prefix. The best hits come first. */
   "session.search": { params: SearchParams; result: SearchResult };
   /** Returns the files that a turn changed, their diffs, and the decision about each change. */
@@ -4135,8 +4212,12 @@ export interface Methods {
   updateNavigationState: { params: NavigationParams; result: PreviewKept };
   /** Lists messages of the preview's pages, the oldest first. */
   "preview.messages": { params: PageMessagesParams; result: PageMessages };
-  /** Sends events to this connection. With since, it first replays the stored events after that seq. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
-  Subscribe: { params: SubscribeParams; result: SubscribeResult };
+  /** Sends events to this connection, as notifications event. With since, it first replays the stored events after that seq. Pending approvals come first. After 30 s without an event, the notification heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
+  "event.subscribe": { params: SubscribeParams; result: SubscribeResult };
+  /** Ends a subscription of this connection. */
+  "event.unsubscribe": { params: UnsubscribeParams; result: Success };
+  /** Sends events to this connection, in HumanLayer's form. With since, it first replays the stored events after that seq. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
+  Subscribe: { params: SubscribeParamsInput; result: SubscribeResultOutput };
   /** Ends a subscription of this connection. */
   Unsubscribe: { params: UnsubscribeParams; result: Success };
   /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its ids. */
@@ -4150,12 +4231,14 @@ export interface Methods {
   /** Answers the event secret_requested. The hub passes the secret on, and never stores or logs it. */
   "secret.provide": { params: ProvideSecretParams; result: Success };
   /** Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit. */
-  spawn_terminal: { params: SpawnTerminalParams; result: SpawnTerminalResult };
+  spawn_terminal: { params: SpawnTerminalParams; result: StartTerminalResult };
+  /** Starts a program in a terminal, and watches it as terminal.attach does. The terminal ends with the daemon, unless it is one of tmux. */
+  "terminal.start": { params: StartTerminalParams; result: StartTerminalResult };
   /** Lists the running terminals, also those of agents, the oldest first. */
   "terminal.list": { params: Record<string, never>; result: TerminalList };
   /** Watches a terminal: this connection gets its recent output, further output and its end as events. Any number of connections can watch a terminal. An agent's terminal can only be watched. */
   "terminal.attach": { params: AttachTerminalParams; result: AttachTerminalResult };
-  /** Ends the watch that spawn_terminal or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call. */
+  /** Ends the watch that terminal.start or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call. */
   "terminal.detach": { params: CloseTerminalParams; result: DetachTerminalResult };
   /** Sends input to a terminal. The connection need not watch it. */
   "terminal.write": { params: WriteTerminalParams; result: Success };
@@ -4218,78 +4301,83 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "navigate",
   "execute_prompt",
   "spawn_terminal",
+  "terminal.start",
   "terminal.attach",
   "terminal.detach",
 ]);
 
-/** The data of each type of event, by its name on the wire. */
+/** The data of each kind of event, by its name on the wire. */
 export interface Events {
-  /** When: every change of state. Without `seq`: the disk is full, and the hub stores the end of the session when there is space. */
-  session_status_changed: StatusEvent;
-  /** When: a message is complete; it comes again, under its `message_id`, if the agent adds text after its turn. A tool call starts, changes or ends. */
-  conversation_updated: ItemEvent;
+  /** When: every change of a turn's state. Without `seq`: the disk is full, and the daemon stores the end of the turn when there is space. */
+  "turn.state": TurnStateEvent;
+  /** When: a message, thought or notice is complete. A message comes again if the agent adds text after its turn. */
+  "item.added": Item;
+  /** When: a tool call starts, changes or ends. */
+  "item.changed": Item;
+  /** When: text of a message in progress: the first of a message at once, then at most 20 a second, or as `delta_interval_ms` of `event.subscribe` says. */
+  "text.delta": TextEvent;
+  /** When: text of a thought in progress, at the pace of `text.delta`. */
+  "thought.delta": TextEvent;
   /** When: a question. */
-  new_approval: ApprovalEvent;
+  "approval.opened": ApprovalOpenedEvent;
   /** When: the end of a question. */
-  approval_resolved: ResolvedEvent;
-  /** When: settings, title, mode, or the agent's own session changed. */
-  session_settings_changed: SettingsEvent;
-  /** When: text in progress: the first of a message at once, then at most 20 a second, or as `delta_interval_ms` of `Subscribe` says. */
-  message_delta: DeltaEvent;
-  /** When: text of a thought in progress, at the pace of `message_delta`. */
-  thinking_delta: ThinkingEvent;
+  "approval.closed": ApprovalClosedEvent;
+  /** When: settings, title, mode, or the agent's own session changed; absent members did not. */
+  "session.changed": SessionEvent;
+  /** When: turns of a session were deleted (`session.delete`). The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else. */
+  "session.deleted": SessionDeletedEvent;
+  /** When: a client edited a queued prompt, or moved it within the queue of its session. */
+  "queue.changed": QueueEvent;
   /** When: the agent's plan, whole. */
   plan: PlanEvent;
   /** When: tokens, context, cost. */
   usage: UsageEvent;
-  /** When: the turn has changed a file. */
-  diff_updated: DiffEvent;
-  /** When: output of a terminal of an agent, or of one of yours. */
-  terminal_output: TerminalEvent;
-  /** When: the end of a terminal's program. */
-  terminal_exit: TerminalExitEvent;
   /** When: an agent's report of its progress. */
-  task_progress: ProgressEvent;
-  /** When: an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a turn), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a `conversation_updated` of type `system`, which the conversation keeps. */
-  task_error: ErrorEvent;
+  progress: ProgressEvent;
+  /** When: the turn has changed a file. */
+  "change.made": ChangeEvent;
+  /** When: a client accepted or reverted a change of the turn, or withdrew that decision. */
+  "change.decided": ChangeDecidedEvent;
+  /** When: the agent's report about its session changed; the event has the changed parts, each whole. */
+  "agent.session": AgentSessionEvent;
+  /** When: an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a turn), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a notice, which the session keeps. */
+  "agent.error": AgentErrorEvent;
+  /** When: an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr meanwhile; with `ended`, it works again. The silence also ends when the turn ends, is interrupted or waits for input. Its error output, or a silence of a minute or longer, then comes as a notice, which the session keeps. */
+  "agent.silent": SilentEvent;
   /** When: an agent's update of an unknown kind. */
-  agent_update: UpdateEvent;
+  "agent.update": AgentUpdateEvent;
+  /** When: a turn of work that has gates starts ([gates.md](gates.md)). */
+  "gate.iteration": GateIterationEvent;
+  /** When: a gate starts after that turn. */
+  "gate.started": GateStartedEvent;
   /** When: the result of a gate. */
-  gate_result: GateEvent;
-  /** When: a build of the project (`build`, `buildBackend`) has started or ended; its caller gets more. It belongs to no turn. */
-  build_progress: BuildEvent;
-  /** When: you did not keep up: deltas or output of a terminal were omitted, and nothing else. */
+  "gate.result": GateResultEvent;
+  /** When: the work with gates has ended. */
+  "gate.ended": GatesEndedEvent;
+  /** When: a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)). If a turn started, the event names it. */
+  "trigger.fired": TriggerFiredEvent;
+  /** When: a build of the project (`build.run`) has started or ended; its caller gets more. It belongs to no turn. */
+  "build.progress": BuildEvent;
+  /** When: output of a terminal of an agent, or of one of yours. */
+  "terminal.output": TerminalOutputEvent;
+  /** When: the end of a terminal's program. */
+  "terminal.exited": TerminalExitedEvent;
+  /** When: you did not keep up: output of a terminal was omitted. */
+  "terminal.lagged": TerminalLaggedEvent;
+  /** When: a key is needed; answer with `secret.provide`. It is not in the log; a client that subscribes while it is pending gets it, too. */
+  "secret.requested": SecretEvent;
+  /** When: you did not keep up: deltas were omitted, and nothing else. */
   lagged: LaggedEvent;
   /** When: the database is damaged and these events cannot be read, whatever you subscribed to; the events after them follow. */
-  log_damaged: LogDamagedEvent;
-  /** When: a key is needed; answer with `secret.provide`. It is not in the log; a client that subscribes while it is pending gets it, too. */
-  secret_requested: SecretEvent;
-  /** When: the agent's report about its session changed; the event has the changed parts, each whole. */
-  agent_session: AgentSessionEvent;
-  /** When: an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr meanwhile; with `ended`, it works again. The silence also ends when the session ends, is interrupted or waits for input. Its error output, or a silence of a minute or longer, then comes as a `conversation_updated` of type `system`, which the conversation keeps. */
-  agent_silent: SilentEvent;
-  /** When: turns of a session were deleted (`session.delete`). Its other members name no single session. The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else. */
-  session_deleted: DeletedEvent;
-  /** When: a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)); it has the turn's ids if one started. */
-  trigger_executed: TriggerExecutedEvent;
-  /** When: a turn of work that has gates starts ([gates.md](gates.md)). */
-  iteration_start: IterationEvent;
-  /** When: a gate starts after that turn. */
-  gate_start: GateStartEvent;
-  /** When: the work with gates has ended. */
-  gates_complete: GatesEndedEvent;
-  /** When: a client accepted or reverted a change of the turn, or withdrew that decision. */
-  change_decided: DecidedEvent;
-  /** When: a client edited a queued prompt, or moved it within the queue of its session. */
-  queue_changed: QueueEvent;
-  /** When: the hub does not answer (the editor's process sends this). */
-  hub_silent: HubSilentEvent;
-  /** When: the hub answers again. */
-  hub_answers: HubAnswersEvent;
+  "log.damaged": LogDamagedEvent;
+  /** When: the daemon does not answer (the editor's process sends this). */
+  "daemon.silent": DaemonEvent;
+  /** When: the daemon answers again. */
+  "daemon.answers": DaemonEvent;
 }
 
-/** The name of a type of event. */
-export type EventType = keyof Events;
+/** The name of a kind of event. */
+export type EventKind = keyof Events;
 
-/** The event of a notification. */
-export type HubEvent = { [T in EventType]: { type: T; timestamp: string; data: Events[T] } }[EventType];
+/** The params of a notification "event". */
+export type HubEvent = { [K in EventKind]: Omit<Event, "kind" | "data"> & { kind: K; data: Events[K] } }[EventKind];

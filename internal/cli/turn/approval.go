@@ -226,7 +226,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	asked := make(chan struct{}, 1)
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Types: []string{protocol.TypeApproval}, Session: session}, func(eventstream.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Kinds: []string{protocol.KindApprovalOpened}, Session: session}, func(eventstream.Event) {
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -295,7 +295,9 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		o.Session = session.ID
 	}
 	events := make(chan eventstream.Event)
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Session: o.Session, Types: []string{protocol.TypeApproval, protocol.TypeResolved}}, func(e eventstream.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
+		Session: o.Session, Kinds: []string{protocol.KindApprovalOpened, protocol.KindApprovalClosed},
+	}, func(e eventstream.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
@@ -332,11 +334,11 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		}
 		select {
 		case e := <-events:
-			switch d := hubclient.EventOf(e).(type) {
-			case *protocol.ResolvedEvent:
+			switch d := hubclient.DataOf(e).(type) {
+			case *protocol.ApprovalClosedEvent:
 				a.resolved(d)
-			case *protocol.ApprovalEvent:
-				approval := hubclient.ApprovalOf(d)
+			case *protocol.ApprovalOpenedEvent:
+				approval := hubclient.ApprovalOf(e, d)
 				if o.Once || a.seen[approval.ApprovalID] {
 					continue
 				}

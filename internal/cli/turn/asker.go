@@ -120,7 +120,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 func (a *asker) isAlone() bool { return a.terminal == nil || a.Yes || a.Deny }
 
 // resolved shows a decision that another client made and stops asking.
-func (a *asker) resolved(d *protocol.ResolvedEvent) {
+func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 	if !a.seen[d.ApprovalID] || a.decided[d.ApprovalID] {
 		if !a.seen[d.ApprovalID] {
 			a.view.refusal(d)
@@ -132,8 +132,8 @@ func (a *asker) resolved(d *protocol.ResolvedEvent) {
 		a.view.endLine() // after the prompt
 	}
 	if d.DecidedBy != "end" { // the end of the turn is shown separately
-		text := d.Decision + " " + decidedBy(d)
-		if why := cmp.Or(d.ResponseText, d.Comment); why != "" {
+		text := d.Status + " " + decidedBy(d)
+		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why
 		}
 		if d.Explanation != "" {
@@ -167,7 +167,7 @@ func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 }
 
 // decidedBy says who made a decision, and in which client.
-func decidedBy(d *protocol.ResolvedEvent) string {
+func decidedBy(d *protocol.ApprovalClosedEvent) string {
 	switch d.DecidedBy {
 	case "user":
 		return "in " + cmp.Or(d.DecidedIn, "another client")

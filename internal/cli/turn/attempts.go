@@ -60,7 +60,10 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	defer stopped()
 	events := make(chan eventstream.Event)
 	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
-		Types: []string{protocol.TypeApproval, protocol.TypeResolved, protocol.TypeStatus, protocol.TypeGatesEnded, protocol.TypeSecret, protocol.TypeConversation},
+		Kinds: []string{
+			protocol.KindApprovalOpened, protocol.KindApprovalClosed, protocol.KindTurnState, protocol.KindGatesEnded, protocol.KindSecret,
+			protocol.KindItemAdded, protocol.KindItemChanged,
+		},
 	}, func(e eventstream.Event) {
 		select {
 		case events <- e:
@@ -96,30 +99,29 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		select {
 		case e := <-events:
 			a.hubHeard(view.Note)
-			switch d := hubclient.EventOf(e).(type) {
-			case *protocol.ApprovalEvent:
-				if all.index(ctx, d.SessionID) < 0 {
+			switch d := hubclient.DataOf(e).(type) {
+			case *protocol.ApprovalOpenedEvent:
+				if all.index(ctx, e.TurnUUID) < 0 {
 					continue
 				}
-				approval := hubclient.ApprovalOf(d)
+				approval := hubclient.ApprovalOf(e, d)
 				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
 					approval = whole
 				}
 				a.ask(ctx, approval)
-			case *protocol.ResolvedEvent:
+			case *protocol.ApprovalClosedEvent:
 				if a.seen[d.ApprovalID] {
 					a.resolved(d)
 				}
-			case *protocol.ItemEvent:
-				all.show(d)
+			case *protocol.Item:
+				all.show(e.TurnUUID, d)
 			case *protocol.SecretEvent:
-				if i := all.index(ctx, d.SessionID); i >= 0 {
+				if i := all.index(ctx, e.TurnUUID); i >= 0 {
 					a.giveKey(ctx, d, &running)
 				}
 			default:
-				session := d.Turn().SessionID
-				if i := all.index(ctx, session); i >= 0 {
-					if err := all.update(ctx, i, session); err != nil {
+				if i := all.index(ctx, e.TurnUUID); i >= 0 {
+					if err := all.update(ctx, i, e.TurnUUID); err != nil {
 						return all.sessions, a.interrupts, err
 					}
 				}
@@ -166,20 +168,20 @@ type attempts struct {
 	shown map[string]bool   // tool calls, where nothing is redrawn
 }
 
-// show takes an entry of a conversation. Where nothing is redrawn it prints the start of a tool call.
-func (w *attempts) show(d *protocol.ItemEvent) {
-	i := slices.IndexFunc(w.sessions, func(s protocol.Turn) bool { return s.ID == d.SessionID })
+// show takes an item of a turn. Where nothing is redrawn it prints the start of a tool call.
+func (w *attempts) show(turn string, d *protocol.Item) {
+	i := slices.IndexFunc(w.sessions, func(s protocol.Turn) bool { return s.ID == turn })
 	if i < 0 || d.ParentID != "" {
 		return
 	}
-	w.tools[d.SessionID] = ""
-	if d.EventType != hubclient.EntryToolCall {
+	w.tools[turn] = ""
+	if d.Type != protocol.ItemToolCall || d.Ended() {
 		return
 	}
-	w.tools[d.SessionID] = cmp.Or(d.ToolTitle, d.ToolName)
-	if id := d.SessionID + d.ToolID; w.view.region == nil && !w.shown[id] && (d.ToolStatus != "pending" || !hasNoInput(d)) {
+	w.tools[turn] = cmp.Or(d.Title, d.ToolName)
+	if id := turn + d.Key; w.view.region == nil && !w.shown[id] && (d.Status != "pending" || !hasNoInput(d)) {
 		w.shown[id] = true
-		w.view.Note(term.Line(w.sessions[i].Name + " · " + w.sessions[i].Agent + ": " + w.tools[d.SessionID]))
+		w.view.Note(term.Line(w.sessions[i].Name + " · " + w.sessions[i].Agent + ": " + w.tools[turn]))
 	}
 }
 

@@ -169,9 +169,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 			a.hubHeard(a.view.remark)
 			event, isOver := a.view.show(e)
 			switch d := event.(type) {
-			case *protocol.ApprovalEvent:
-				a.ask(ctx, hubclient.ApprovalOf(d))
-			case *protocol.ResolvedEvent:
+			case *protocol.ApprovalOpenedEvent:
+				a.ask(ctx, hubclient.ApprovalOf(e, d))
+			case *protocol.ApprovalClosedEvent:
 				a.resolved(d)
 			case *protocol.SecretEvent:
 				a.giveKey(ctx, d, running)
@@ -297,12 +297,12 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 		}
 		event, isOver := view.show(e)
 		switch d := event.(type) {
-		case *protocol.ApprovalEvent:
+		case *protocol.ApprovalOpenedEvent:
 			if !asked[d.ApprovalID] {
 				asked[d.ApprovalID] = true
-				view.showQuestion(wholeApproval(ctx, c, hubclient.ApprovalOf(d)))
+				view.showQuestion(wholeApproval(ctx, c, hubclient.ApprovalOf(e, d)))
 			}
-		case *protocol.ResolvedEvent:
+		case *protocol.ApprovalClosedEvent:
 			view.refusal(d)
 		}
 		if isOver {

@@ -281,15 +281,15 @@ type gateWatch struct {
 
 // isOver reports whether the session is complete with an event: its turn has ended and its
 // gates have run.
-func (v *View) isOver(event protocol.Event) bool {
+func (v *View) isOver(event any) bool {
 	switch d := event.(type) {
-	case *protocol.StatusEvent:
+	case *protocol.TurnStateEvent:
 		if !hubclient.Ended(d.State) {
 			return false
 		}
 		v.gates.checked = 0
 		return v.session.Gates == nil || d.State != hubclient.Completed
-	case *protocol.GateEvent:
+	case *protocol.GateResultEvent:
 		v.gates.checked++
 		return v.gates.checked >= len(v.session.Gates.Named())
 	case *protocol.GatesEndedEvent:
@@ -315,18 +315,18 @@ const (
 )
 
 // showGate shows an event of gates.
-func (v *View) showGate(event protocol.Event) {
+func (v *View) showGate(event any) {
 	switch d := event.(type) {
-	case *protocol.IterationEvent:
+	case *protocol.GateIterationEvent:
 		if d.Iteration == 1 {
 			v.Note(fmt.Sprintf("must pass %s within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}
-	case *protocol.GateStartEvent:
+	case *protocol.GateStartedEvent:
 		v.status.tool = d.Gate
 		v.aside("◇ "+d.Gate, bold)
-	case *protocol.GateEvent:
+	case *protocol.GateResultEvent:
 		v.status.tool = ""
 		if r := d.GateResult; r.Passed {
 			v.aside("✓ "+r.Outcome(), dim)

@@ -101,11 +101,11 @@ func NewTalk(view *View, session protocol.Turn, o TalkOptions) *Talk {
 // conversation.
 type talkNews struct {
 	mu   sync.Mutex
-	list []protocol.Event // guarded by mu
-	more chan struct{}    // buffer of 1
+	list []eventstream.Event // guarded by mu
+	more chan struct{}       // buffer of 1
 }
 
-func (b *talkNews) add(e protocol.Event) {
+func (b *talkNews) add(e eventstream.Event) {
 	b.mu.Lock()
 	b.list = append(b.list, e)
 	b.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *talkNews) signal() {
 
 // take removes and returns the first event; nil: there is none. The others stay: each session is shown after the one before
 // it.
-func (b *talkNews) take() (first protocol.Event) {
+func (b *talkNews) take() (first eventstream.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.list) == 0 {
@@ -157,20 +157,20 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Types: []string{protocol.TypeStatus, protocol.TypeResolved, protocol.TypeAgentSession}, Since: &seq}, func(e eventstream.Event) {
-		if e.Type == protocol.TypeAgentSession {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
+		Kinds: []string{protocol.KindTurnState, protocol.KindApprovalClosed, protocol.KindAgentSession}, Since: &seq,
+	}, func(e eventstream.Event) {
+		switch d := hubclient.DataOf(e).(type) {
+		case *protocol.AgentSessionEvent:
 			select {
 			case t.reports <- struct{}{}:
 			default: // the report before is not read yet
 			}
-			return
-		}
-		switch d := hubclient.EventOf(e).(type) {
-		case *protocol.ResolvedEvent:
-			t.news.add(d)
-		case *protocol.StatusEvent:
+		case *protocol.ApprovalClosedEvent:
+			t.news.add(e)
+		case *protocol.TurnStateEvent:
 			if d.State == hubclient.Starting || d.State == hubclient.Running {
-				t.news.add(d)
+				t.news.add(e)
 			}
 		}
 	})
@@ -390,14 +390,13 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Turn, error) {
 		case <-a.settle:
 		case <-t.news.more:
 			event := t.news.take()
-			if d, ok := event.(*protocol.ResolvedEvent); ok && a.isWaiting(d.ApprovalID) {
+			if d, ok := hubclient.DataOf(event).(*protocol.ApprovalClosedEvent); ok && a.isWaiting(d.ApprovalID) {
 				a.resolved(d)
 			}
-			d, ok := event.(*protocol.StatusEvent)
-			if !ok || d.SessionID == "" || t.Session.ID == "" || t.shown[d.SessionID] {
+			if event.Kind != protocol.KindTurnState || event.TurnUUID == "" || t.Session.ID == "" || t.shown[event.TurnUUID] {
 				continue
 			}
-			session, _, err := hubclient.Turn(ctx, a.hub, d.SessionID)
+			session, _, err := hubclient.Turn(ctx, a.hub, event.TurnUUID)
 			if err == nil && session.SessionUUID == t.Session.SessionUUID {
 				return session, nil
 			}

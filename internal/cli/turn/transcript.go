@@ -17,28 +17,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// Export of a conversation: as text for a terminal, as Markdown, and as JSON for other tools
+// Export of a session: as text for a terminal, as Markdown, and as JSON for other tools
 // (docs/export.md).
 
-// Conversation is the conversation up to a session, and the files that the session changed.
+// Conversation is a session up to a turn, and the files that the turn changed.
 type Conversation struct {
 	Session protocol.Turn
-	Entries []hubclient.Entry
+	Items   []*protocol.SessionItem
 	Files   []ChangedFile
 	Diff    string // of all files
 
 	turn  json.RawMessage // the raw JSON of the fields above
+	items []json.RawMessage
 	files []json.RawMessage
 }
 
-// ChangedFile is a file that the session changed.
+// ChangedFile is a file that the turn changed.
 type ChangedFile struct {
 	Path   string `json:"path"`
 	Diff   string `json:"diff"`
 	Binary bool   `json:"binary"`
 }
 
-// ReadConversation reads a whole conversation by any id of its session.
+// ReadConversation reads a session up to a turn.
 func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
 	var r Conversation
 	s, _, err := hubclient.Call[struct{ Turn json.RawMessage }](ctx, c, "turn.get", protocol.TurnParams{Turn: protocol.Ref(id)})
@@ -49,8 +50,8 @@ func ReadConversation(ctx context.Context, c *client.Client, id string) (Convers
 	if err := json.Unmarshal(s.Turn, &r.Session); err != nil {
 		return r, err
 	}
-	err = hubclient.Conversation(ctx, c, r.Session.ID, func(e hubclient.Entry) error {
-		r.Entries = append(r.Entries, e)
+	err = hubclient.Items(ctx, c, r.Session.ID, func(i *protocol.SessionItem, raw json.RawMessage) error {
+		r.Items, r.items = append(r.Items, i), append(r.items, raw)
 		return nil
 	})
 	if err != nil {
@@ -82,24 +83,16 @@ func decoded[T any](list []json.RawMessage) ([]T, error) {
 	return out, nil
 }
 
-// JSON returns the conversation in the format of docs/export.md.
+// JSON returns the session in the format of docs/export.md.
 func (r Conversation) JSON() ([]byte, error) {
-	files := r.files
-	if files == nil {
-		files = []json.RawMessage{}
-	}
-	events := make([]json.RawMessage, len(r.Entries))
-	for i, e := range r.Entries {
-		events[i] = e.Raw
-	}
 	return json.MarshalIndent(struct {
 		Format  string            `json:"format"`
 		Version int               `json:"version"`
 		Turn    json.RawMessage   `json:"turn"`
-		Events  []json.RawMessage `json:"events"`
+		Items   []json.RawMessage `json:"items"`
 		Files   []json.RawMessage `json:"files"`
 		Diff    string            `json:"diff"`
-	}{"duet-conversation", 2, r.turn, events, files, r.Diff}, "", "  ")
+	}{"duet-session", 1, r.turn, protocol.List(r.items), protocol.List(r.files), r.Diff}, "", "  ")
 }
 
 // A Markdown export contains texts by several authors. The code below keeps each text in its
@@ -295,7 +288,7 @@ func codeSpans(line string) (spans [][2]int, ok bool) {
 	return spans, true
 }
 
-// Look is the format of a conversation on a terminal.
+// Look is the format of a session on a terminal.
 type Look struct {
 	Columns int
 	Color   bool // render Markdown and colour diffs
@@ -304,19 +297,17 @@ type Look struct {
 // transcriptMostNested limits how far nested sub-agents are indented.
 const transcriptMostNested = 8
 
-// Text returns the conversation for a terminal, with all characters visible. Entries that
+// Text returns the session for a terminal, with all characters visible. Items that
 // belong to a tool call, such as those of a sub-agent, are indented below it.
 func (r Conversation) Text(look Look) string {
 	var b strings.Builder
-	depths := make(map[string]int) // of entries in tool calls
-	attached := make(map[string][]protocol.Attachment)
-	for _, e := range resultsLast(r.Entries) {
-		indent := strings.Repeat("  ", depths[e.ParentTool])
-		if e.EventType == hubclient.EntryToolCall && e.ToolID != "" {
-			depths[e.ToolID] = min(depths[e.ParentTool]+1, transcriptMostNested)
-			attached[e.ToolID] = e.Attachments()
+	depths := make(map[string]int) // of items in tool calls
+	for _, p := range partsOf(r.Items) {
+		indent := strings.Repeat("  ", depths[p.ParentID])
+		if p.Type == protocol.ItemToolCall {
+			depths[p.Key] = min(depths[p.ParentID]+1, transcriptMostNested)
 		}
-		for line := range strings.Lines(look.within(indent).entry(e, attached[e.ResultFor])) {
+		for line := range strings.Lines(look.within(indent).part(p)) {
 			if strings.TrimSpace(line) != "" {
 				line = indent + line
 			}
@@ -329,31 +320,45 @@ func (r Conversation) Text(look Look) string {
 	return b.String()
 }
 
-// resultsLast moves the result of each tool call behind all entries of the call, which is the
-// order of arrival. A stored conversation has the result next to the call.
-func resultsLast(entries []hubclient.Entry) []hubclient.Entry {
-	parents, last := make(map[string]string), make(map[string]int)
-	for i, e := range entries {
-		if e.EventType == hubclient.EntryToolCall && e.ToolID != "" {
-			parents[e.ToolID] = e.ParentTool
+// A part is an item, or the result of a tool call apart from its call.
+type part struct {
+	*protocol.SessionItem
+	isResult bool
+}
+
+// hasResult reports whether a tool call has ended, or has a result already.
+func hasResult(i *protocol.SessionItem) bool {
+	return i.Type == protocol.ItemToolCall && (i.Ended() || i.Result != "")
+}
+
+// partsOf returns the parts of items in the order of arrival: the result of a tool call is behind
+// all items of the call.
+func partsOf(items []*protocol.SessionItem) (parts []part) {
+	type call struct{ turn, key string } // an agent may use a key again in another turn
+	parents, last := make(map[call]string), make(map[call]int)
+	for n, i := range items {
+		if i.Type == protocol.ItemToolCall {
+			parents[call{i.TurnUUID, i.Key}] = i.ParentID
+			last[call{i.TurnUUID, i.Key}] = n
 		}
-		for call, depth := e.ParentTool, 0; call != "" && depth < transcriptMostNested; call, depth = parents[call], depth+1 {
-			last[call] = i
+		at := call{i.TurnUUID, i.ParentID}
+		for depth := 0; at.key != "" && depth < transcriptMostNested; depth++ {
+			last[at] = n
+			at.key = parents[at]
 		}
 	}
-	list := make([]hubclient.Entry, 0, len(entries))
-	waiting := make(map[int][]hubclient.Entry) // by index of the last entry before them, the outermost call first
-	for i, e := range entries {
-		if behind := last[e.ResultFor]; e.EventType == hubclient.EntryToolResult && behind > i {
-			waiting[behind] = append(waiting[behind], e)
-			continue
+	waiting := make(map[int][]part) // by index of the last item before them, the outermost call first
+	for n, i := range items {
+		parts = append(parts, part{SessionItem: i})
+		if hasResult(i) {
+			behind := last[call{i.TurnUUID, i.Key}]
+			waiting[behind] = append(waiting[behind], part{i, true})
 		}
-		list = append(list, e)
-		results := waiting[i]
+		results := waiting[n]
 		slices.Reverse(results)
-		list = append(list, results...)
+		parts = append(parts, results...)
 	}
-	return list
+	return parts
 }
 
 // within returns the look for text after an indentation.
@@ -362,40 +367,45 @@ func (l Look) within(indent string) Look {
 	return l
 }
 
-// entry formats an entry for a terminal. attached are attachments of a tool result.
-func (l Look) entry(e hubclient.Entry, attached []protocol.Attachment) string {
-	switch e.EventType {
-	case hubclient.EntryMessage:
-		list := e.Attachments()
-		if e.Role == "user" {
-			return l.painted("1", "❯ "+trimmed(term.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
+// part formats a part for a terminal.
+func (l Look) part(p part) string {
+	switch p.Type {
+	case protocol.ItemMessage:
+		if p.Role == "user" {
+			return l.painted("1", "❯ "+trimmed(term.Marks.Prose(p.Text))) + "\n" + l.labels("  ", p.Attachments) + "\n"
 		}
-		if len(list) > 0 { // the text says the same
-			return l.labels("", list) + "\n"
+		if len(p.Attachments) > 0 { // the text says the same
+			return l.labels("", p.Attachments) + "\n"
 		}
-		return l.markdown(e.Content, false) + "\n\n"
-	case hubclient.EntryThinking:
-		if list := e.Attachments(); len(list) > 0 {
-			return l.labels("✻ ", list) + "\n"
+		return l.markdown(p.Text, false) + "\n\n"
+	case protocol.ItemThought:
+		if len(p.Attachments) > 0 {
+			return l.labels("✻ ", p.Attachments) + "\n"
 		}
 		if l.Color {
-			return l.markdown(e.Content, true) + "\n\n"
+			return l.markdown(p.Text, true) + "\n\n"
 		}
-		return "  (" + term.Indented(trimmed(term.Marks.Prose(e.Content))) + ")\n\n"
-	case hubclient.EntryToolCall:
-		return l.painted("1", "● "+term.Line(cmp.Or(e.Title, e.ToolName))+term.Line(inputOf(e))) + "\n"
-	case hubclient.EntryToolResult:
-		text := trimmed(term.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
-		if text != "" {
-			text = l.painted("2", "  "+term.Indented(text)) + "\n"
+		return "  (" + term.Indented(trimmed(term.Marks.Prose(p.Text))) + ")\n\n"
+	case protocol.ItemToolCall:
+		if p.isResult {
+			return l.result(p.SessionItem)
 		}
-		return text + l.labels("  ", attached) + "\n"
-	case "approval":
-		return l.painted("2", "? "+term.Line(decisionOf(e))) + "\n\n"
-	case hubclient.EntrySystem:
-		return l.painted("2", "— "+term.Indented(term.Exact(e.Content))) + "\n\n"
+		return l.painted("1", "● "+term.Line(cmp.Or(p.Title, p.ToolName))+term.Line(inputOf(p.SessionItem))) + "\n"
+	case protocol.ItemAnswer:
+		return l.painted("2", "? "+term.Line(decisionOf(p.SessionItem))) + "\n\n"
+	case protocol.ItemNotice:
+		return l.painted("2", "— "+term.Indented(term.Exact(p.Text))) + "\n\n"
 	}
 	return ""
+}
+
+// result formats the result of a tool call.
+func (l Look) result(i *protocol.SessionItem) string {
+	text := trimmed(term.Exact(visible.WithoutColors(cmp.Or(i.Refusal, i.Result))))
+	if text != "" {
+		text = l.painted("2", "  "+term.Indented(text)) + "\n"
+	}
+	return text + l.labels("  ", protocol.Value(i.Details).Attachments) + "\n"
 }
 
 // labels lists attachments and the commands that save them, one line each.
@@ -447,44 +457,38 @@ func (l Look) diff(text string) string {
 
 // inputOf returns the command or the file of a tool call after a colon, unless the title
 // contains it.
-func inputOf(e hubclient.Entry) string {
+func inputOf(i *protocol.SessionItem) string {
 	var input struct {
 		Command any    `json:"command"`
 		Path    string `json:"file_path"`
 	}
-	if json.Unmarshal([]byte(e.ToolInput), &input) != nil {
+	if json.Unmarshal(i.ToolInput, &input) != nil {
 		return ""
 	}
 	about := input.Path
 	if command, ok := input.Command.(string); ok {
 		about = cmp.Or(command, about)
 	}
-	if about == "" || strings.Contains(e.Title, about) {
+	if about == "" || strings.Contains(i.Title, about) {
 		return ""
 	}
 	return ": " + about
 }
 
 // decisionOf returns a question and its decision.
-func decisionOf(e hubclient.Entry) string {
-	var d struct {
-		Title     string `json:"title"`
-		Decision  string `json:"decision"`
-		DecidedBy string `json:"decided_by"`
-		Response  string `json:"response_text"`
+func decisionOf(i *protocol.SessionItem) string {
+	a := protocol.Value(i.Answer)
+	text := strings.TrimSpace(a.Title + " " + a.Status)
+	if a.DecidedBy != "" {
+		text += " by " + a.DecidedBy
 	}
-	_ = json.Unmarshal(e.Data, &d) // missing fields are not shown
-	text := strings.TrimSpace(d.Title + " " + d.Decision)
-	if d.DecidedBy != "" {
-		text += " by " + d.DecidedBy
-	}
-	if d.Response != "" {
-		text += ": " + d.Response
+	if a.Response != "" {
+		text += ": " + a.Response
 	}
 	return text
 }
 
-// Markdown returns the conversation as CommonMark: the texts of users and agents, tool calls
+// Markdown returns the session as CommonMark: the texts of users and agents, tool calls
 // with inputs and results in code blocks, and the changes of files. No text in it can imitate
 // the document's own headings and lines.
 func (r Conversation) Markdown() string {
@@ -505,36 +509,8 @@ func (r Conversation) Markdown() string {
 			fmt.Fprintf(&b, "- %s: %s\n", about[0], heading(about[1]))
 		}
 	}
-	for _, e := range r.Entries {
-		switch e.EventType {
-		case hubclient.EntryMessage:
-			who := "Agent"
-			switch {
-			case e.Role == "user":
-				who = "User"
-			case e.ParentTool != "":
-				who = "Sub-agent"
-			}
-			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guestMarkdown(e.Content))
-		case hubclient.EntryThinking:
-			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guestMarkdown(e.Content))
-		case hubclient.EntryToolCall:
-			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
-			if e.ToolInput != "" && e.ToolInput != "{}" {
-				b.WriteString("\n" + fenced("json", indented(e.ToolInput)))
-			}
-		case hubclient.EntryToolResult:
-			if e.Refusal != "" {
-				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
-			}
-			if e.Result != "" {
-				fmt.Fprintf(&b, "\nResult (%s):\n\n%s", heading(cmp.Or(e.Status, "completed")), fenced("", e.Result))
-			}
-		case "approval":
-			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
-		case hubclient.EntrySystem:
-			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
-		}
+	for _, i := range r.Items {
+		writeItem(&b, i)
 	}
 	if len(r.Files) > 0 {
 		b.WriteString("\n## Changes\n")
@@ -546,6 +522,38 @@ func (r Conversation) Markdown() string {
 		}
 	}
 	return b.String()
+}
+
+// writeItem writes an item as Markdown.
+func writeItem(b *strings.Builder, i *protocol.SessionItem) {
+	switch i.Type {
+	case protocol.ItemMessage:
+		who := "Agent"
+		switch {
+		case i.Role == "user":
+			who = "User"
+		case i.ParentID != "":
+			who = "Sub-agent"
+		}
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", who, guestMarkdown(i.Text))
+	case protocol.ItemThought:
+		fmt.Fprintf(b, "\n## Thoughts\n\n%s\n", guestMarkdown(i.Text))
+	case protocol.ItemToolCall:
+		fmt.Fprintf(b, "\n### Tool: %s\n", heading(cmp.Or(i.Title, i.ToolName)))
+		if input := string(i.ToolInput); input != "" && input != "{}" {
+			b.WriteString("\n" + fenced("json", indented(input)))
+		}
+		if i.Refusal != "" {
+			fmt.Fprintf(b, "\nNot allowed: %s\n", heading(i.Refusal))
+		}
+		if i.Result != "" {
+			fmt.Fprintf(b, "\nResult (%s):\n\n%s", heading(cmp.Or(i.Status, "completed")), fenced("", i.Result))
+		}
+	case protocol.ItemAnswer:
+		fmt.Fprintf(b, "\n> Question: %s\n", heading(decisionOf(i)))
+	case protocol.ItemNotice:
+		fmt.Fprintf(b, "\n> Note: %s\n", heading(i.Text))
+	}
 }
 
 // heading formats a text as one line without HTML.

@@ -54,7 +54,7 @@ type View struct {
 	proposed map[string]bool         // changedLines of the diffs in questions, until the changes are made
 	tools    map[string]*startedTool // the tool calls whose start was shown
 	depths   map[string]int          // of tool calls that belong to others
-	held     *protocol.ItemEvent     // a tool call about which the agent has said too little yet to show its start
+	held     *protocol.Item          // a tool call about which the agent has said too little yet to show its start
 	heldAt   time.Time
 	// announced is the heading of a question about the command that the lines above show; nil:
 	// they show none.
@@ -205,71 +205,66 @@ func spentOn(s protocol.Turn) string {
 // show shows an event of the turn. It returns the event if the caller has to act on it: a question,
 // its answer, or a request for a key; otherwise nil. isOver reports whether the turn has ended with
 // the event.
-func (v *View) show(e eventstream.Event) (todo protocol.Event, isOver bool) {
+func (v *View) show(e eventstream.Event) (todo any, isOver bool) {
 	v.seq = max(v.seq, e.Seq)
-	event := hubclient.EventOf(e)
-	if event.Turn().SessionID != v.session.ID && e.Type != protocol.TypeTerminal {
+	event := hubclient.DataOf(e)
+	if e.TurnUUID != v.session.ID && e.Kind != protocol.KindTerminalOutput {
 		return nil, false
 	}
 	if v.json {
-		line, _ := json.Marshal(struct { // the values were decoded from JSON, so this cannot fail
-			Data      json.RawMessage `json:"data"`
-			Seq       int64           `json:"seq"`
-			Timestamp time.Time       `json:"timestamp"`
-			Type      string          `json:"type"`
-		}{e.Data, e.Seq, e.Timestamp, e.Type})
+		line, _ := json.Marshal(e) // the values were decoded from JSON, so this cannot fail
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
 	v.status.follow(event)
 	v.beside = true
 	defer func() { v.beside = false }()
-	if item, ok := event.(*protocol.ItemEvent); v.held != nil && (!ok || item.ToolID != v.held.ToolID) {
+	if item, ok := event.(*protocol.Item); v.held != nil && (!ok || item.Key != v.held.Key) {
 		v.showHeld()
 	}
 	switch event.(type) {
-	case *protocol.ApprovalEvent, *protocol.ResolvedEvent, *protocol.SecretEvent:
+	case *protocol.ApprovalOpenedEvent, *protocol.ApprovalClosedEvent, *protocol.SecretEvent:
 		return event, false
 	}
 	if !v.json {
-		v.showText(event)
+		v.showText(e.Kind, event)
 	}
 	return nil, v.isOver(event)
 }
 
-func (v *View) showText(event protocol.Event) {
+func (v *View) showText(kind string, event any) {
 	switch d := event.(type) {
-	case *protocol.DeltaEvent:
-		if d.ParentID != "" { // of a sub-agent: it is shown when it is complete
+	case *protocol.TextEvent:
+		if d.ParentID != "" || kind == protocol.KindThought { // it is shown when it is complete
 			return
 		}
-		if v.message != d.MessageID {
+		if v.message != d.Key {
 			v.endMessage()
-			v.message = d.MessageID
+			v.message = d.Key
 		}
 		v.say(d.Text)
-		v.shown.add(d.MessageID, len(d.Text))
-	case *protocol.ItemEvent:
+		v.shown.add(d.Key, len(d.Text))
+	case *protocol.Item:
 		v.showItem(d)
 	case *protocol.PlanEvent:
 		v.showPlan(d.Entries)
-	case *protocol.DiffEvent:
+	case *protocol.ChangeEvent:
 		if !v.diffs[d.Diff] && !v.wasProposed(d.Diff) {
 			v.showDiff(d)
 		}
 		v.diffs[d.Diff] = true
 	case *protocol.SilentEvent:
 		v.agentSilent(d)
-	case *protocol.ErrorEvent:
-		if !hubclient.InConversation(d.Code) { // otherwise the conversation has an entry for it
+	case *protocol.AgentErrorEvent:
+		if !d.IsItem() { // otherwise the session has a notice
 			v.remark("error: " + d.Message)
 		}
-	case *protocol.StatusEvent:
+	case *protocol.TurnStateEvent:
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.remark("the time limit is reached; the agent is asked to stop, and ended if it does not")
 		}
-	case *protocol.IterationEvent, *protocol.GateStartEvent, *protocol.GateEvent:
+	case *protocol.GateIterationEvent, *protocol.GateStartedEvent, *protocol.GateResultEvent:
 		v.showGate(d)
-	case *protocol.TerminalEvent:
+	case *protocol.TerminalOutputEvent:
 		if d.Encoding != "base64" {
 			v.status.printed = true
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
@@ -278,11 +273,10 @@ func (v *View) showText(event protocol.Event) {
 	}
 }
 
-// showItem shows an entry of the conversation.
-func (v *View) showItem(d *protocol.ItemEvent) {
-	tool := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
-	switch d.EventType {
-	case hubclient.EntryMessage:
+// showItem shows an item of the session.
+func (v *View) showItem(d *protocol.Item) {
+	switch d.Type {
+	case protocol.ItemMessage:
 		if len(d.Attachments) > 0 {
 			v.showAttachments(v.belowIfAny(d.ParentID)+"  ", d.Role, d.Attachments)
 			v.message = ""
@@ -290,54 +284,61 @@ func (v *View) showItem(d *protocol.ItemEvent) {
 		}
 		if d.ParentID != "" {
 			indent := v.below(d.ParentID)
-			for line := range strings.SplitSeq(strings.TrimRight(d.Content, "\n"), "\n") {
+			for line := range strings.SplitSeq(strings.TrimRight(d.Text, "\n"), "\n") {
 				v.aside(indent+line, dim)
 			}
 			return
 		}
-		if d.Role == "assistant" && v.message != d.MessageID { // the message arrived whole, or late text was added to it
+		if d.Role == "assistant" && v.message != d.Key { // the message arrived whole, or late text was added to it
 			v.endMessage()
-			v.say(d.Content[v.shown.of(d.MessageID, len(d.Content)):])
+			v.say(d.Text[v.shown.of(d.Key, len(d.Text)):])
 		}
-		v.shown = shownMessage{d.MessageID, len(d.Content)}
+		v.shown = shownMessage{d.Key, len(d.Text)}
 		v.endMessage()
 		v.message = ""
-	case hubclient.EntryThinking:
+	case protocol.ItemThought:
 		switch {
 		case len(d.Attachments) > 0:
 			v.showAttachments(v.belowIfAny(d.ParentID)+"✻ ", d.Role, d.Attachments)
 		case d.ParentID == "":
-			v.showThought(d.Content)
+			v.showThought(d.Text)
 		}
-	case hubclient.EntryToolCall:
-		if v.held = nil; v.tools[d.ToolID] == nil && d.ToolStatus == "pending" && hasNoInput(d) {
+	case protocol.ItemToolCall:
+		v.showTool(d)
+	case protocol.ItemNotice:
+		if d.Subtype != "gates" { // gates have their own events
+			v.remark(d.Text)
+		}
+	}
+}
+
+// showTool shows the start or the end of a tool call.
+func (v *View) showTool(d *protocol.Item) {
+	if !d.Ended() {
+		if v.held = nil; v.tools[d.Key] == nil && d.Status == "pending" && hasNoInput(d) {
 			v.held, v.heldAt = d, time.Now()
 			return
 		}
 		v.showStart(d)
-	case hubclient.EntryToolResult:
-		if v.held != nil {
-			v.held = nil
-			v.showStart(d)
-		}
-		mark := "✓ "
-		if d.ToolStatus == "failed" {
-			mark = "✗ "
-		}
-		if d.RefusedBy != "" && d.ToolStatus == "failed" {
-			v.aside(v.nested(d)+"⊘ "+tool+" — not run, "+refusedBy(d), dim)
-			return
-		}
-		v.aside(v.nested(d)+mark+tool, dim)
-		if !v.status.printed { // otherwise its output was shown when it arrived
-			v.showResult(d)
-		}
-		v.showAttachments(v.nested(d)+"  ", "tool", protocol.Value(d.ToolData).Attachments)
-	case hubclient.EntrySystem:
-		if d.Subtype != "gates" { // gates have their own events
-			v.remark(d.Content)
-		}
+		return
 	}
+	if v.held != nil {
+		v.held = nil
+		v.showStart(d)
+	}
+	tool, mark := term.Line(cmp.Or(d.Title, d.ToolName)), "✓ "
+	if d.Status == "failed" {
+		mark = "✗ "
+	}
+	if d.RefusedBy != "" && d.Status == "failed" {
+		v.aside(v.nested(d)+"⊘ "+tool+" — not run, "+refusedBy(d), dim)
+		return
+	}
+	v.aside(v.nested(d)+mark+tool, dim)
+	if !v.status.printed { // otherwise its output was shown when it arrived
+		v.showResult(d)
+	}
+	v.showAttachments(v.nested(d)+"  ", "tool", protocol.Value(d.Details).Attachments)
 }
 
 // mostCommand is how many lines of a command are shown when it starts.
@@ -354,7 +355,7 @@ const mostStarts = 2
 
 // hasNoInput reports whether an agent has not sent the input of a tool call. claude-agent-acp sends it
 // with a better title a moment after the start.
-func hasNoInput(d *protocol.ItemEvent) bool {
+func hasNoInput(d *protocol.Item) bool {
 	input := strings.TrimSpace(string(d.ToolInput))
 	return input == "" || input == "{}" || input == "null"
 }
@@ -370,14 +371,14 @@ func (v *View) showHeld() {
 // showStart shows the start of a tool call: its command as in a shell, or else its title. If it was
 // shown before, it is shown again only if that has changed. A question about the command that follows
 // does not repeat it.
-func (v *View) showStart(d *protocol.ItemEvent) {
-	title := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
+func (v *View) showStart(d *protocol.Item) {
+	title := term.Line(cmp.Or(d.Title, d.ToolName))
 	command, _ := commandOf(Question{Tool: d.ToolName, Input: d.ToolInput})
-	shown, heading := v.tools[d.ToolID], cmp.Or(command, title)
+	shown, heading := v.tools[d.Key], cmp.Or(command, title)
 	switch {
 	case shown == nil:
 		shown = &startedTool{}
-		v.tools[d.ToolID] = shown
+		v.tools[d.Key] = shown
 	case shown.heading == heading, shown.times == mostStarts:
 		return
 	}
@@ -385,8 +386,8 @@ func (v *View) showStart(d *protocol.ItemEvent) {
 	v.showHeading(d, title)
 }
 
-func (v *View) showHeading(d *protocol.ItemEvent, title string) {
-	q := Question{Tool: d.ToolName, Title: d.ToolTitle, Input: d.ToolInput}
+func (v *View) showHeading(d *protocol.Item, title string) {
+	q := Question{Tool: d.ToolName, Title: d.Title, Input: d.ToolInput}
 	if command, _ := commandOf(q); command == "" {
 		v.aside(v.nested(d)+"● "+title, bold)
 		return
@@ -409,14 +410,14 @@ func (v *View) showHeading(d *protocol.ItemEvent, title string) {
 
 // nested returns the indentation of a tool call, which grows with the calls that it belongs
 // to, such as that of a sub-agent.
-func (v *View) nested(d *protocol.ItemEvent) string {
-	depth, known := v.depths[d.ToolID]
+func (v *View) nested(d *protocol.Item) string {
+	depth, known := v.depths[d.Key]
 	if !known || d.ParentID != "" {
 		depth = 0
 		if d.ParentID != "" {
 			depth = v.depthBelow(d.ParentID)
 		}
-		v.depths[d.ToolID] = depth
+		v.depths[d.Key] = depth
 	}
 	return strings.Repeat("  ", depth)
 }
@@ -449,7 +450,7 @@ func (v *View) showAttachments(indent, role string, list []protocol.Attachment) 
 }
 
 // refusedBy says who denied a tool call, and why.
-func refusedBy(d *protocol.ItemEvent) string {
+func refusedBy(d *protocol.Item) string {
 	text := "denied by " + d.RefusedBy
 	if d.RefusedBy == "user" {
 		text = "denied"
@@ -461,8 +462,8 @@ func refusedBy(d *protocol.ItemEvent) string {
 }
 
 // refusal shows what a rule or a mode has denied without a question.
-func (v *View) refusal(d *protocol.ResolvedEvent) {
-	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
+func (v *View) refusal(d *protocol.ApprovalClosedEvent) {
+	if d.Status != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
 		return
 	}
 	text := "not asked: " + term.Line(cmp.Or(d.Title, d.ToolName)) + " is denied by " + d.DecidedBy
@@ -490,7 +491,7 @@ func (v *View) showPlan(steps []domain.PlanEntry) {
 }
 
 // showDiff shows the changes in a file.
-func (v *View) showDiff(d *protocol.DiffEvent) {
+func (v *View) showDiff(d *protocol.ChangeEvent) {
 	v.lines(Diff(d.Diff, term.Marks))
 	switch {
 	case d.Binary:
@@ -604,7 +605,7 @@ const leastCut = domain.MaxEventText - utf8.UTFMax
 
 // showResult shows the first and the last lines of a tool result. If the event has only the
 // beginning, it shows the first lines and says how to read the whole result.
-func (v *View) showResult(d *protocol.ItemEvent) {
+func (v *View) showResult(d *protocol.Item) {
 	text := strings.Trim(strings.ReplaceAll(visible.WithoutColors(d.Result), "\r\n", "\n"), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
@@ -643,21 +644,22 @@ const (
 )
 
 // follow updates the status from an event.
-func (s *status) follow(event protocol.Event) {
+func (s *status) follow(event any) {
 	switch d := event.(type) {
-	case *protocol.StatusEvent:
+	case *protocol.TurnStateEvent:
 		if d.State != hubclient.Running {
 			s.silent, s.noted, s.tool = nil, false, ""
 		}
-	case *protocol.ItemEvent:
-		switch d.EventType {
-		case hubclient.EntryToolCall:
+	case *protocol.Item:
+		switch {
+		case d.Type != protocol.ItemToolCall:
+		case d.Ended():
+			s.tool = ""
+		default:
 			if s.tool == "" {
 				s.printed = false
 			}
-			s.tool = cmp.Or(d.ToolTitle, d.ToolName)
-		case hubclient.EntryToolResult:
-			s.tool = ""
+			s.tool = cmp.Or(d.Title, d.ToolName)
 		}
 	}
 }

@@ -105,3 +105,26 @@ func AgentOfTool(tool string) string {
 	}
 	return tool
 }
+
+// SpawnTerminalParams are the parameters of spawn_terminal.
+type SpawnTerminalParams struct {
+	SessionToken    string            `json:"session_token,omitempty" doc:"Optional. An invalid token is refused."`
+	CWD             string            `json:"cwd,omitempty" doc:"The working directory. Default: the project's root."`
+	Shell           string            `json:"shell,omitempty" doc:"The program. Default: the user's shell."`
+	Args            []string          `json:"args,omitempty" doc:"The program's arguments."`
+	Env             map[string]string `json:"env,omitempty" doc:"Variables in addition to those that every terminal gets."`
+	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives the executor."`
+	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session. An existing one is joined; shell and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _."`
+	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
+	Cols            *uint             `json:"cols,omitempty" doc:"Columns. Default 80, also for 0."`
+	Rows            *uint             `json:"rows,omitempty" doc:"Rows. Default 24, also for 0."`
+	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal_output."`
+}
+
+// Native returns the parameters of terminal.start.
+func (p SpawnTerminalParams) Native() protocol.StartTerminalParams {
+	return protocol.StartTerminalParams{
+		CWD: p.CWD, Program: p.Shell, Args: p.Args, Env: p.Env, UseTmux: p.UseTmux, TmuxSessionName: p.TmuxSessionName,
+		TmuxWindowName: p.TmuxWindowName, Cols: p.Cols, Rows: p.Rows, Descriptor: p.Descriptor,
+	}
+}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -84,6 +85,24 @@ func (q queries) item(ctx context.Context, which string, args ...any) (domain.It
 
 func (q queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, error) {
 	return q.items(ctx, "WHERE i.turn = ? ORDER BY i.id", turn)
+}
+
+func (q queries) ItemsBefore(ctx context.Context, turn, before int64, limit int) ([]domain.Item, error) {
+	items, err := q.items(ctx, "WHERE i.turn = ? AND i.id < ? ORDER BY i.id DESC LIMIT ?", turn, before, limit)
+	slices.Reverse(items)
+	return items, err
+}
+
+func (q queries) ItemsAfter(ctx context.Context, turn, after int64, limit int) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.turn = ? AND i.id > ? ORDER BY i.id LIMIT ?", turn, after, limit)
+}
+
+func (q queries) ItemsWithKey(ctx context.Context, turn int64, key string) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.turn = ? AND i.key = ? ORDER BY i.id", turn, key)
+}
+
+func (q queries) TurnOfItem(ctx context.Context, item int64) (int64, error) {
+	return first[int64](ctx, q.s, "SELECT turn FROM items WHERE id = ?", item)
 }
 
 func (q queries) LastItem(ctx context.Context, turn int64) (domain.Item, error) {
