@@ -37,7 +37,7 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	assert.JSONEq(t, `{"serverInfo":{"name":"duet-rpc","version":"0.0.0-test"},"protocolVersion":"2.0"}`, string(c.ask("initialize", "")))
 	offer := testkit.JSONAs[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core", "editor", "task", "session", "executor", "terminal"}, offer["methodFamilies"])
-	assert.Contains(t, offer["eventTypes"], "approval_resolved")
+	assert.Contains(t, offer["eventKinds"], "approval.closed")
 	assert.Contains(t, offer["longRunning"], "execute_prompt")
 
 	reg := server.NewRegistry()
@@ -45,7 +45,7 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	c = connectTo(t, server.New(reg, server.Options{}), frame.LSP)
 	offer = testkit.JSONAs[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core"}, offer["methodFamilies"])
-	assert.NotContains(t, offer, "eventTypes")
+	assert.NotContains(t, offer, "eventKinds")
 }
 
 func TestAClientSendsItsBuild(t *testing.T) {

@@ -259,7 +259,7 @@ func TestOthersAttachToATerminal(t *testing.T) {
 	assert.Equal(t, "terminal_not_found", c.fail("terminal.attach", `{"terminal_id":"unknown"}`).Data["kind"])
 
 	// A pipe in memory passes no descriptor.
-	for _, method := range []string{"spawn_terminal", "terminal.attach"} {
+	for _, method := range []string{"spawn_terminal", "terminal.start", "terminal.attach"} {
 		e := c.rejects(method, `{"terminal_id":"t1","descriptor":true}`, "descriptor")
 		assert.Contains(t, e.Message, "to be left out")
 	}
@@ -271,15 +271,13 @@ func terminalText(t *testing.T, m message) string {
 	if m.Method == "event" {
 		outer = m.Params
 	}
-	var e eventOf
+	type output struct {
+		Data struct{ Data string }
+	}
+	var e struct { // of terminal.attach, and of spawn_terminal
+		output
+		Event output
+	}
 	require.NoError(t, json.Unmarshal(outer, &e))
-	return e.Event.Data.Data
-}
-
-type eventOf struct {
-	Event struct {
-		Data struct {
-			Data string `json:"data"`
-		} `json:"data"`
-	} `json:"event"`
+	return e.Data.Data + e.Event.Data.Data
 }

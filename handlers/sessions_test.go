@@ -391,7 +391,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 	}, events(c))
 	assert.Equal(t, said, events(w.connect(frame.NDJSON)))
 	hit := object(t, c.ask("session.search", `{"query":"leap"}`))["hits"].([]any)[0].(map[string]any)
-	assert.Equal(t, "plan", hit["event_type"])
+	assert.Equal(t, "plan", hit["type"])
 }
 
 // Old clients read lines of 1 MiB. The hub shortens longer conversations for them, or sends pages.

@@ -62,7 +62,7 @@ type subscriptionKey struct {
 const subscriptionsAtMost = 64
 
 var errTooManySubscriptions = domain.Errorf(domain.KindTooManySubscriptions,
-	"this connection has %d subscriptions, and no more are possible; end some, or ask for more events with one", subscriptionsAtMost)
+	"this connection has %d subscriptions, and no more are possible; end some with event.unsubscribe (Unsubscribe), or ask for more events with one", subscriptionsAtMost)
 
 // add stores a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {

@@ -57,7 +57,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 	answer("agent.describe", always(`{"agent":"a"}`))
 	answer("daemon.status", always(`{"subsystems":{"store":{"last_seq":7}}}`))
 	answer("session.set", always(`{"success":true}`))
-	answer("Unsubscribe", always(`{"success":true}`))
+	answer("event.unsubscribe", always(`{"success":true}`))
 	answer("session.get", func(map[string]any) string { return s.waiting })
 	for _, method := range []string{"turn.edit", "turn.move"} {
 		answer(method, func(p map[string]any) string {
@@ -84,7 +84,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		s.interrupted <- strings.TrimSuffix(fmt.Sprint(p["turn"], " ", cmp.Or(p["background"], any(""))), " ")
 		return `{"success":true}`
 	})
-	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+	server.HandleRaw(reg, "event.subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		server.AfterReply(ctx, func() { s.subscribed <- server.ConnFrom(ctx) }) // the subscription starts after the reply
 		return json.RawMessage(`{"subscription_id":"s","seq":7}`), nil
 	})
@@ -140,19 +140,24 @@ func (s *stage) update(want string) {
 	require.JSONEq(s.t, want, string(m.Params.Update), "%s", line)
 }
 
+// event sends an event. Its data also have the turn.
 func (s *stage) event(kind, data string) {
 	s.seq++
-	event := fmt.Sprintf(`{"subscription_id":"s","seq":%d,"event":{"type":%q,"data":%s}}`, s.seq, kind, data)
+	var of struct {
+		Turn string `json:"turn_uuid"`
+	}
+	require.NoError(s.t, json.Unmarshal([]byte(data), &of))
+	event := fmt.Sprintf(`{"subscription_id":"s","seq":%d,"kind":%q,"turn_uuid":%q,"data":%s}`, s.seq, kind, of.Turn, data)
 	require.NoError(s.t, s.events.Notify(s.t.Context(), "event", json.RawMessage(event)))
 }
 
 func (s *stage) prompted(run, text string) {
-	s.event("conversation_updated", `{"session_id":"`+run+`","event_type":"message","role":"user","message_id":"m-`+run+`","content":"`+text+`"}`)
+	s.event("item.added", `{"turn_uuid":"`+run+`","type":"message","role":"user","key":"m-`+run+`","text":"`+text+`"}`)
 	s.status(run, "queued", "")
 }
 
 func (s *stage) status(run, state, rest string) {
-	s.event("session_status_changed", `{"session_id":"`+run+`","state":"`+state+`"`+rest+`}`)
+	s.event("turn.state", `{"turn_uuid":"`+run+`","state":"`+state+`"`+rest+`}`)
 }
 
 // prompt sends a prompt, which becomes the hub's next run and waits.
@@ -228,14 +233,14 @@ func TestMetaOfAPrompt(t *testing.T) {
 func TestWaitingPromptIsEdited(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
-	s.event("queue_changed", `{"session_id":"run-1","order":["run-1"]}`)
-	s.event("queue_changed", `{"session_id":"run-1","content":"y","order":["run-1"]}`)
+	s.event("queue.changed", `{"turn_uuid":"run-1","order":["run-1"]}`)
+	s.event("queue.changed", `{"turn_uuid":"run-1","prompt":"y","order":["run-1"]}`)
 	s.status("run-1", "running", "")
 	s.update(userMessage("run-1", "y"))
 	said := s.heard() + s.heard()
 	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
 	s.prompted("other", "x")
-	s.event("queue_changed", `{"session_id":"other","content":"z","order":["other"]}`)
+	s.event("queue.changed", `{"turn_uuid":"other","prompt":"z","order":["other"]}`)
 	s.status("run-1", "completed", "")
 	s.update(ended)
 	s.status("other", "running", "")
@@ -305,12 +310,12 @@ func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 	s := newIdleStage(t)
 	s.status("run", "running", "")
 	s.update(running)
-	s.event("new_approval", `{"session_id":"run","approval_id":"q","type":"function_call","tool_name":"Bash"}`)
+	s.event("approval.opened", `{"turn_uuid":"run","approval":"q","type":"function_call","tool_name":"Bash"}`)
 	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
 	s.heard(`"method":"session/request_permission"`)
 	s.status("run", "completed", "")
 	s.update(ended)
-	s.event("new_approval", `{"session_id":"run","approval_id":"stale","type":"function_call","tool_name":"Bash"}`)
+	s.event("approval.opened", `{"turn_uuid":"run","approval":"stale","type":"function_call","tool_name":"Bash"}`)
 	s.heard(`"method":"session/request_permission"`) // it blocks no later message
 }
 
@@ -356,18 +361,18 @@ func TestBackgroundWork(t *testing.T) {
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"state_update","state":"idle","background":[` + call + `]}`)
 	s.heard(`"id":"r"`)
-	s.event("agent_session", `{"background":[{"id":"c","kind":"tool_call"},{"id":"T","kind":"terminal","title":"top"},{"id":"42","kind":"process","title":"cc"}]}`)
+	s.event("agent.session", `{"background":[{"id":"c","kind":"tool_call"},{"id":"T","kind":"terminal","title":"top"},{"id":"42","kind":"process","title":"cc"}]}`)
 	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","command":"top"}`)
 	s.update(`{"sessionUpdate":"state_update","state":"idle","background":[` + call + `,{"type":"terminal","terminalId":"T"},{"type":"_duet_process","processId":"42","title":"cc"}]}`)
-	s.event("terminal_output", `{"terminal_id":"T","data":"ab","encoding":"utf-8"}`)
+	s.event("terminal.output", `{"terminal_id":"T","data":"ab","encoding":"utf-8"}`)
 	s.update(`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"YWI="}`)
-	s.event("terminal_exit", `{"terminal_id":"T","signal":"SIGTERM"}`)
+	s.event("terminal.exited", `{"terminal_id":"T","signal":"SIGTERM"}`)
 	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","exitStatus":{"signal":"SIGTERM"}}`)
-	s.event("conversation_updated", `{"session_id":"run-0","event_type":"tool_result","tool_id":"c","tool_status":"completed","tool_result_content":"over"}`)
+	s.event("item.changed", `{"turn_uuid":"run-0","type":"tool_call","key":"c","status":"completed","result":"over"}`)
 	s.heard(`"toolCallId":"c","status":"completed"`)
-	s.event("agent_session", `{"background":[]}`)
+	s.event("agent.session", `{"background":[]}`)
 	s.update(idle)
-	s.event("agent_session", `{"background":[]}`) // the client knows it already
+	s.event("agent.session", `{"background":[]}`) // the client knows it already
 	s.event("usage", `{"context_used":1,"context_size":2}`)
 	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`)
 }

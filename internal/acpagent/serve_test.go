@@ -29,16 +29,16 @@ func hubOf(t *testing.T) *client.Client {
 	answer("agent.describe", `{"agent":"a","modes":[{"id":"default"}]}`)
 	answer("daemon.status", `{"subsystems":{"store":{"last_seq":7}}}`)
 	answer("session.start", `{"turn_uuid":"run","session_uuid":"thread","agent":"a"}`)
-	answer("Unsubscribe", `{"success":true}`)
+	answer("event.unsubscribe", `{"success":true}`)
 	answer("turn.interrupt", `{"success":true}`)
-	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	server.HandleRaw(reg, "event.subscribe", func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		assert.Contains(t, string(params), `"since":7`)
 		conn := server.ConnFrom(ctx)
 		server.AfterReply(ctx, func() {
 			conn.Go(func(ctx context.Context) {
 				for _, event := range []string{
-					`{"subscription_id":"s","seq":8,"event":{"type":"session_status_changed","data":{"session_id":"run","state":"running"}}}`,
-					`{"subscription_id":"s","seq":9,"event":{"type":"new_approval","data":{"session_id":"run","approval_id":"q","type":"function_call","tool_name":"Bash"}}}`,
+					`{"subscription_id":"s","seq":8,"kind":"turn.state","turn_uuid":"run","data":{"state":"running"}}`,
+					`{"subscription_id":"s","seq":9,"kind":"approval.opened","turn_uuid":"run","data":{"approval":"q","type":"function_call","tool_name":"Bash"}}`,
 				} {
 					_ = conn.Notify(ctx, "event", json.RawMessage(event))
 				}

@@ -46,13 +46,13 @@ type tool struct {
 // A call is the data of a tool call in an event or an item.
 type call struct {
 	turn, id, name, title, kind, status string
-	parent                                 string
-	input                                  json.RawMessage
-	data                                   protocol.ToolDetails
-	result                                 string
-	refusal                                string
-	ended                                  bool
-	live                                   bool // it is live, not replayed
+	parent                              string
+	input                               json.RawMessage
+	data                                protocol.ToolDetails
+	result                              string
+	refusal                             string
+	ended                               bool
+	live                                bool // it is live, not replayed
 }
 
 // toolCall returns the updates for a tool call that begins, changes or ends.

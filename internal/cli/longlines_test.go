@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
-	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
@@ -86,10 +86,9 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			term.CutToFit(text, 80)
 		},
 		"a conversation": func(text string) {
-			r := turn.Conversation{Diff: text, Entries: []hubclient.Entry{
-				{EventType: hubclient.EntryMessage, Role: "assistant", Content: text},
-				{EventType: hubclient.EntryToolCall, ToolID: "1", ToolName: "Bash", Title: text, ToolInput: string(asInput(text))},
-				{EventType: hubclient.EntryToolResult, ResultFor: "1", Result: text},
+			r := turn.Conversation{Diff: text, Items: []*protocol.SessionItem{
+				{Item: protocol.Item{Type: protocol.ItemMessage, Role: "assistant", Text: text}},
+				{Item: protocol.Item{Type: protocol.ItemToolCall, Key: "1", ToolName: "Bash", Title: text, ToolInput: asInput(text), Result: text}},
 			}}
 			r.Text(turn.Look{Columns: 80, Color: true})
 			r.Markdown()

@@ -56,7 +56,7 @@ func TestAdoptWithoutHistory(t *testing.T) {
 		s, _, err := h.Adoption().Adopt(t.Context(), c.session)
 		require.NoError(t, err)
 		assert.Equal(t, "title", s.Prompt)
-		items, err := h.query.Items(t.Context(), s.Turn.ID)
+		items, err := h.query.ItemsOfTurn(t.Context(), s.Turn.ID)
 		require.NoError(t, err)
 		require.Len(t, items, 1)
 		assert.Contains(t, items[0].Content, c.note)

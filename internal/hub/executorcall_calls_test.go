@@ -34,7 +34,7 @@ func TestMessageOfAnExecutor(t *testing.T) {
 		return completed
 	})
 	s := await(t, h, launch(t, h, "p"))
-	items, err := h.query.Items(t.Context(), s.Turn.ID)
+	items, err := h.query.ItemsOfTurn(t.Context(), s.Turn.ID)
 	require.NoError(t, err)
 	var said []string
 	for _, m := range conversation.Transcript(items) {

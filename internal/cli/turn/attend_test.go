@@ -34,7 +34,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	t.Helper()
 	reg := server.NewRegistry()
 	server.Handle(reg, "ping", func(context.Context, struct{}) (bool, error) { return true, nil })
-	server.Handle(reg, "Subscribe", func(context.Context, json.RawMessage) (map[string]any, error) {
+	server.Handle(reg, "event.subscribe", func(context.Context, json.RawMessage) (map[string]any, error) {
 		return map[string]any{"subscription_id": "sub", "seq": 0}, nil
 	})
 	server.Handle(reg, "Unsubscribe", func(context.Context, json.RawMessage) (bool, error) { return true, nil })
@@ -60,7 +60,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	}()
 	return taken, said, func() {
 		require.NoError(t, conn.Notify(t.Context(), "event", members{
-			"subscription_id": "sub", "seq": 1, "event": members{"type": protocol.TypeStatus, "data": members{"session_id": "s", "state": "completed"}},
+			"subscription_id": "sub", "seq": 1, "kind": protocol.KindTurnState, "turn_uuid": "s", "data": members{"state": "completed"},
 		}))
 	}, over
 }
@@ -103,12 +103,12 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 		says  string
 		waits bool
 	}{
-		{protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
-		{protocol.TypeStatus, members{"state": "running"}, "", false},
-		{protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}, "\nHel", true},
-		{protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}, "lo", true},
-		{protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
-		{protocol.TypeDelta, members{"message_id": "2", "delta": "Again"}, "\nAgain", true},
+		{protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x"}, "\n● Read x\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.KindTurnState, members{"state": "running"}, "", false},
+		{protocol.KindText, members{"key": "1", "text": "Hel"}, "\nHel", true},
+		{protocol.KindText, members{"key": "1", "text": "lo"}, "lo", true},
+		{protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "1", "text": "Hello"}, "\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.KindText, members{"key": "2", "text": "Again"}, "\nAgain", true},
 	} {
 		a.pause = nil
 		a.view.show(happened(t, step.kind, step.data))

@@ -50,7 +50,7 @@ func TestUnfinishedLineSurvivesProgress(t *testing.T) {
 	types("\x7ft ")
 	assert.Contains(t, side.String(), "Why not? (Return alone goes back) use gid")
 	side.Reset()
-	a.view.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}))
+	a.view.show(happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x"}))
 	a.promptAgain()
 	assert.Equal(t, "\n● Read x\n? $ ls\nWhy not? (Return alone goes back) use git ", side.String())
 	side.Reset()
@@ -68,7 +68,7 @@ func TestUnfinishedLineIsKeptForThePrompt(t *testing.T) {
 	a.keeps, a.waiting, a.expected, a.seen = true, []asked{q}, aReason, map[string]bool{"12345678-9": true}
 	a.prompt()
 	types("use \x1b[200~git\nlog\x1b[201~")
-	a.resolved(&protocol.ResolvedEvent{ApprovalID: "12345678-9", Decision: "denied", DecidedBy: "user"})
+	a.resolved(&protocol.ApprovalClosedEvent{ApprovalID: "12345678-9", Status: "denied", DecidedBy: "user"})
 	assert.False(t, a.asks())
 	assert.Equal(t, "\x1b[200~use git\nlog\x1b[201~", string(a.early))
 }

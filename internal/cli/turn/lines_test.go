@@ -14,11 +14,11 @@ import (
 )
 
 func textDelta(t *testing.T, text string) eventstream.Event {
-	return happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text})
+	return happened(t, protocol.KindText, members{"key": "1", "text": text})
 }
 
 func retrying(t *testing.T) eventstream.Event {
-	return happened(t, protocol.TypeConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
+	return happened(t, protocol.KindItemAdded, members{"type": "notice", "text": "overloaded;\ntrying again"})
 }
 
 // A remark does not split the agent's line.
@@ -27,9 +27,9 @@ func TestRemarkWaitsForEndOfLine(t *testing.T) {
 	v := NewView(&out, &out, false, false)
 	v.session = protocol.Turn{ID: "s"}
 	for _, e := range []eventstream.Event{
-		retrying(t), textDelta(t, "One li"), retrying(t), textDelta(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), textDelta(t, "one"), textDelta(t, ".\n"),
+		retrying(t), textDelta(t, "One li"), retrying(t), textDelta(t, "ne.\nAnother "), happened(t, protocol.KindAgentError, members{"message": "odd"}), textDelta(t, "one"), textDelta(t, ".\n"),
 		textDelta(t, "The la"), retrying(t), textDelta(t, "st"),
-		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),
+		happened(t, protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "1"}),
 	} {
 		v.show(e)
 	}

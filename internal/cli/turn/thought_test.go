@@ -13,8 +13,8 @@ import (
 // A terminal shows thoughts in a faint colour, and omits the middle of long thoughts.
 func TestThoughtsAreShownOnATerminal(t *testing.T) {
 	think := func(v *View, text string) {
-		v.show(happened(t, protocol.TypeConversation, members{"event_type": "thinking", "message_id": "1", "content": text}))
-		v.show(happened(t, protocol.TypeConversation, members{"event_type": "thinking", "message_id": "2", "content": "of a sub-agent", "parent_tool_use_id": "a"}))
+		v.show(happened(t, protocol.KindItemAdded, members{"type": "thought", "key": "1", "text": text}))
+		v.show(happened(t, protocol.KindItemAdded, members{"type": "thought", "key": "2", "text": "of a sub-agent", "parent_tool_use_id": "a"}))
 	}
 	long := strings.TrimRight(strings.Repeat("line\n\n", 20), "\n")
 
@@ -35,7 +35,7 @@ func TestThoughtsAreShownOnATerminal(t *testing.T) {
 	v, screen := drawing()
 	v.render()
 	v.watched, v.color = true, true
-	v.show(happened(t, protocol.TypeDelta, members{"message_id": "0", "delta": "Hello"}))
+	v.show(happened(t, protocol.KindText, members{"key": "0", "text": "Hello"}))
 	think(v, "I **think** that I am, and that this is long enough")
 	assert.Equal(t, "Hello\r^[JHello\n^[2m✻ ^[0m^[2mI ^[0m^[1;2mthink^[0m^[2m that I am, and that this is long^[0m\n  ^[2menough^[0m\n", printed(screen))
 }

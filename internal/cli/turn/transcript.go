@@ -304,7 +304,7 @@ func (r Conversation) Text(look Look) string {
 	depths := make(map[string]int) // of items in tool calls
 	for _, p := range partsOf(r.Items) {
 		indent := strings.Repeat("  ", depths[p.ParentID])
-		if p.Type == protocol.ItemToolCall {
+		if p.Type == protocol.ItemToolCall && p.Key != "" {
 			depths[p.Key] = min(depths[p.ParentID]+1, transcriptMostNested)
 		}
 		for line := range strings.Lines(look.within(indent).part(p)) {

@@ -7,31 +7,38 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
+
+func itemsOf(list ...protocol.Item) (items []*protocol.SessionItem) {
+	for _, i := range list {
+		items = append(items, &protocol.SessionItem{Item: i})
+	}
+	return items
+}
 
 // A transcript has notes of the hub at their time, for example about an agent's errors during its
 // silence.
 func TestTranscriptHasNotes(t *testing.T) {
-	c := Conversation{Entries: []hubclient.Entry{
-		{EventType: "message", Role: "user", Content: "go"},
-		{EventType: "system", Content: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
-		{EventType: "message", Role: "assistant", Content: "Done."},
-	}}
+	c := Conversation{Items: itemsOf(
+		protocol.Item{Type: "message", Role: "user", Text: "go"},
+		protocol.Item{Type: "notice", Text: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
+		protocol.Item{Type: "message", Role: "assistant", Text: "Done."},
+	)}
 	assert.Equal(t, "❯ go\n\n— claude said nothing for 9 s: API error 429\n  trying again<U+001B>[2J\n\nDone.\n\n", normal(c.Text(Look{})))
 	assert.Contains(t, normal(c.Markdown()), "\n## User\n\ngo\n\n> Note: claude said nothing for 9 s: API error 429 trying again<U+001B>[2J\n\n## Agent\n\nDone.\n")
 }
 
 // A terminal with colours shows rendered Markdown, and faint thoughts.
 func TestTranscriptOnTerminal(t *testing.T) {
-	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Entries: []hubclient.Entry{
-		{EventType: "message", Role: "user", Content: "go *on*"},
-		{EventType: "thinking", Content: "**Hm**, `x`"},
-		{EventType: "tool_call", Title: "Bash", ToolInput: `{"command":"make"}`},
-		{EventType: "tool_result", Result: "\x1b[31mno\x1b[0m\nway\x1b[2J"},
-		{EventType: "approval", Data: []byte(`{"title":"Bash","decision":"denied"}`)},
-		{EventType: "message", Role: "assistant", Content: "It is **done**, all of it.\n\n```go\nfunc x()\n```"},
-	}}
+	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Items: itemsOf(
+		protocol.Item{Type: "message", Role: "user", Text: "go *on*"},
+		protocol.Item{Type: "thought", Text: "**Hm**, `x`"},
+		protocol.Item{Type: "tool_call", Title: "Bash", ToolInput: json.RawMessage(`{"command":"make"}`), Result: "\x1b[31mno\x1b[0m\nway\x1b[2J"},
+		protocol.Item{Type: "answer"},
+		protocol.Item{Type: "message", Role: "assistant", Text: "It is **done**, all of it.\n\n```go\nfunc x()\n```"},
+	)}
+	c.Items[3].Answer = &protocol.AnswerNote{Title: "Bash", Status: "denied"}
 	assert.Equal(t, "❯ go *on*\n\n  (**Hm**, `x`)\n\n● Bash: make\n  no\n  way<U+001B>[2J\n\n? Bash denied\n\nIt is **done**, all of it.\n\n```go\nfunc x()\n```\n\n"+c.Diff, normal(c.Text(Look{Columns: 20})))
 	assert.Equal(t, `^[1m❯ go *on*^[0m
 
@@ -58,18 +65,16 @@ it.
 
 // Entries of a sub-agent are below its call. Each attachment has the command that saves it.
 func TestSubAgentIsIndented(t *testing.T) {
-	image := json.RawMessage(`{"attachments":[{"type":"image","attachment_id":"a","mime_type":"image/png","size":3}]}`)
-	c := Conversation{Entries: []hubclient.Entry{
-		{EventType: "message", Role: "user", Content: "look", Data: image},
-		{EventType: "tool_call", ToolID: "1", Title: "Task"},
-		{EventType: "tool_result", ResultFor: "1", Result: "fine"},
-		{EventType: "tool_call", ToolID: "2", ParentTool: "1", Title: "Read", Data: image},
-		{EventType: "tool_result", ResultFor: "2", ParentTool: "1", Result: "seen\nit"},
-		{EventType: "message", Role: "assistant", ParentTool: "1", Content: "One\n\ntwo"},
-		{EventType: "message", Role: "assistant", ParentTool: "1", Content: "[image]", Data: image},
-		{EventType: "tool_call", ToolID: "3", ParentTool: "2", Title: "Deep"},
-		{EventType: "message", Role: "assistant", Content: "Done"},
-	}}
+	image := []protocol.Attachment{{Type: "image", ID: "a", MIMEType: "image/png", Size: 3}}
+	c := Conversation{Items: itemsOf(
+		protocol.Item{Type: "message", Role: "user", Text: "look", Attachments: image},
+		protocol.Item{Type: "tool_call", Key: "1", Title: "Task", Result: "fine"},
+		protocol.Item{Type: "tool_call", Key: "2", ParentID: "1", Title: "Read", Details: &protocol.ToolDetails{Attachments: image}, Result: "seen\nit"},
+		protocol.Item{Type: "message", Role: "assistant", ParentID: "1", Text: "One\n\ntwo"},
+		protocol.Item{Type: "message", Role: "assistant", ParentID: "1", Text: "[image]", Attachments: image},
+		protocol.Item{Type: "tool_call", Key: "3", ParentID: "2", Title: "Deep"},
+		protocol.Item{Type: "message", Role: "assistant", Text: "Done"},
+	)}
 	assert.Equal(t, `❯ look
   [image image/png 3 B] · duet-rpc session attachment a > FILE
 
@@ -127,21 +132,22 @@ func TestTextCannotImitateExport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, role := range []string{"user", "assistant"} {
-				c1 := Conversation{Entries: []hubclient.Entry{{EventType: "message", Role: role, Content: c.text}, {EventType: "system", Content: "end"}}}
+				c1 := Conversation{Items: itemsOf(protocol.Item{Type: "message", Role: role, Text: c.text}, protocol.Item{Type: "notice", Text: "end"})}
 				_, text, _ := strings.Cut(c1.Markdown(), "\n## ")
 				_, text, _ = strings.Cut(text, "\n\n")
 				assert.Equal(t, c.want+"\n\n> Note: end\n", normal(text))
 			}
 		})
 	}
-	c := Conversation{Entries: []hubclient.Entry{
-		{EventType: "tool_call", Title: "`a<b>` <script>\n## User", ToolInput: "no JSON \x1b"},
-		{EventType: "tool_result", Result: "```\n\x1b[31m## User\x1b[0m\x07", Status: "x\n## User"},
-		{EventType: "tool_result", Refusal: "<b>\n## User"},
-	}, Files: []ChangedFile{{Path: "<b>\n## User", Diff: "+\x1b\n"}}}
+	c := Conversation{Items: itemsOf(
+		protocol.Item{
+			Type: "tool_call", Title: "`a<b>` <script>\n## User", ToolInput: json.RawMessage("no JSON \x1b"),
+			Refusal: "<b>\n## User", Result: "```\n\x1b[31m## User\x1b[0m\x07", Status: "x\n## User",
+		},
+	), Files: []ChangedFile{{Path: "<b>\n## User", Diff: "+\x1b\n"}}}
 	c.Session.Title = "<b>\n## User"
-	want := "# < b> ## User\n\n- Status: \n\n### Tool: `a<b>` < script> ## User\n\n```json\nno JSON <U+001B>\n```\n\nResult (x ## User):\n\n````\n```\n## User<U+0007>\n````\n" +
-		"\nNot allowed: < b> ## User\n\n## Changes\n\n### < b> ## User\n\n```diff\n+<U+001B>\n```\n"
+	want := "# < b> ## User\n\n- Status: \n\n### Tool: `a<b>` < script> ## User\n\n```json\nno JSON <U+001B>\n```\n\nNot allowed: < b> ## User\n" +
+		"\nResult (x ## User):\n\n````\n```\n## User<U+0007>\n````\n\n## Changes\n\n### < b> ## User\n\n```diff\n+<U+001B>\n```\n"
 	assert.Equal(t, want, strings.Replace(normal(c.Markdown()), "# < b> ## User\n\n\n", "# < b> ## User\n\n- Status: \n\n", 1))
 }
 
@@ -156,6 +162,6 @@ func TestInputOfAToolCall(t *testing.T) {
 		`{"command":["a"],"b":"c"}`:          "",
 		`{"command":"","file_path":`:         "",
 	} {
-		assert.Equal(t, want, inputOf(hubclient.Entry{Title: "to read a.go", ToolInput: input}), input)
+		assert.Equal(t, want, inputOf(&protocol.SessionItem{Item: protocol.Item{Title: "to read a.go", ToolInput: json.RawMessage(input)}}), input)
 	}
 }

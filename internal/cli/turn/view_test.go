@@ -20,12 +20,13 @@ import (
 
 // happened returns an event of the shown session.
 func happened(t *testing.T, kind string, data map[string]any) eventstream.Event {
-	if data["session_id"] == nil {
-		data["session_id"] = "s"
-	}
 	raw, err := json.Marshal(data)
 	require.NoError(t, err)
-	return eventstream.Event{Type: kind, Data: raw}
+	turn, ok := data["turn_uuid"].(string)
+	if !ok {
+		turn = "s"
+	}
+	return eventstream.Event{Kind: kind, TurnUUID: turn, Data: raw}
 }
 
 type members = map[string]any
@@ -48,25 +49,25 @@ func TestViewShowsEvents(t *testing.T) {
 	v := NewView(&out, &side, false, false)
 	v.session = protocol.Turn{ID: "s"}
 	for _, e := range []eventstream.Event{
-		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}),
-		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}),
-		happened(t, protocol.TypeDelta, members{"message_id": "x", "delta": "of another session", "session_id": "other"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x", "tool_status": "pending"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x", "tool_status": "running"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "b", "tool_name": "Bash"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_name": "Read", "tool_status": "failed"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "c", "tool_name": "Bash", "tool_status": "failed", "refused_by": "mode=plan", "refusal": "it is in plan mode"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "d", "tool_name": "Bash", "tool_status": "failed", "refused_by": "user", "refusal": "not now"}),
-		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole."}),
-		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole. And late."}),
-		happened(t, protocol.TypePlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two"}}}),
-		happened(t, protocol.TypePlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}}}),
-		happened(t, protocol.TypeDiff, members{"path": "f", "binary": true, "diff": ""}),
-		happened(t, protocol.TypeTerminal, members{"session_id": "", "data": "a\r\nb\x1b[2J\r\n"}),
-		happened(t, protocol.TypeError, members{"message": "no\nmore"}),
-		happened(t, protocol.TypeStatus, members{"state": "running"}),
+		happened(t, protocol.KindText, members{"key": "1", "text": "Hel"}),
+		happened(t, protocol.KindText, members{"key": "1", "text": "lo"}),
+		happened(t, protocol.KindText, members{"key": "x", "text": "of another session", "turn_uuid": "other"}),
+		happened(t, protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "1", "text": "Hello"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x", "status": "pending"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x", "status": "running"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "b", "tool_name": "Bash"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "tool_name": "Read", "status": "failed"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "c", "tool_name": "Bash", "status": "failed", "refused_by": "mode=plan", "refusal": "it is in plan mode"}),
+		happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "d", "tool_name": "Bash", "status": "failed", "refused_by": "user", "refusal": "not now"}),
+		happened(t, protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "2", "text": "It came whole."}),
+		happened(t, protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "2", "text": "It came whole. And late."}),
+		happened(t, protocol.KindPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two"}}}),
+		happened(t, protocol.KindPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}}}),
+		happened(t, protocol.KindChange, members{"path": "f", "binary": true, "diff": ""}),
+		happened(t, protocol.KindTerminalOutput, members{"turn_uuid": "", "data": "a\r\nb\x1b[2J\r\n"}),
+		happened(t, protocol.KindAgentError, members{"message": "no\nmore"}),
+		happened(t, protocol.KindTurnState, members{"state": "running"}),
 	} {
 		todo, isOver := v.show(e)
 		assert.True(t, todo == nil && !isOver, "%s", e.Data)
@@ -99,10 +100,10 @@ func TestSilenceIsReportedOnceWithoutTerminal(t *testing.T) {
 	v.session = protocol.Turn{ID: "s", Agent: "claude"}
 	since := time.Now().Add(-7 * time.Second)
 	for _, note := range []string{"", "API error 500,\ntrying again", "and again"} {
-		v.show(happened(t, protocol.TypeSilent, members{"since": since, "note": note}))
+		v.show(happened(t, protocol.KindAgentSilent, members{"since": since, "note": note}))
 	}
-	v.show(happened(t, protocol.TypeSilent, members{"since": since, "ended": true}))
-	v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-31 * time.Minute), "tool_title": "make"}))
+	v.show(happened(t, protocol.KindAgentSilent, members{"since": since, "ended": true}))
+	v.show(happened(t, protocol.KindAgentSilent, members{"since": time.Now().Add(-31 * time.Minute), "tool_title": "make"}))
 	assert.Equal(t, `— claude has said nothing for 7 s
 — claude has said nothing for 7 s: API error 500,
   trying again
@@ -138,25 +139,25 @@ func TestStatusLineCountsTime(t *testing.T) {
 			v.ticked()
 		}
 		assert.True(t, strings.HasSuffix(printed(screen), normal("\r^[J"+turn[4%len(turn)]+" 1 s")))
-		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "make test"}))
+		v.show(happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "make test"}))
 		assert.Equal(t, "\r^[J● make test\n", printed(screen))
 		<-ticks
 		v.ticked()
 		assert.Contains(t, printed(screen), " 1 s · make test")
-		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_title": "make test"}))
-		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
+		v.show(happened(t, protocol.KindItemChanged, members{"type": "tool_call", "status": "completed", "key": "a", "title": "make test"}))
+		v.show(happened(t, protocol.KindAgentSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
 		assert.Equal(t, "\r^[J✓ make test\n— claude has said nothing for 5 s: x y", printed(screen))
 		for range 4 {
 			<-ticks
 			v.ticked()
 		}
 		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "the view redraws no unchanged line")
-		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
+		v.show(happened(t, protocol.KindAgentSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
 		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too\n  long for a line", printed(screen))
-		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now(), "ended": true}))
-		v.show(happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hello"}))
+		v.show(happened(t, protocol.KindAgentSilent, members{"since": time.Now(), "ended": true}))
+		v.show(happened(t, protocol.KindText, members{"key": "1", "text": "Hello"}))
 		assert.Equal(t, "\r^[1A^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
-		v.show(happened(t, protocol.TypeStatus, members{"state": "interrupting"}))
+		v.show(happened(t, protocol.KindTurnState, members{"state": "interrupting"}))
 		stop()
 		assert.Equal(t, "\n", printed(screen))
 		v.ticked()
@@ -169,7 +170,7 @@ func TestTerminalRendersMarkdown(t *testing.T) {
 	v, screen := drawing()
 	v.render()
 	say := func(text string) string {
-		v.show(happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text}))
+		v.show(happened(t, protocol.KindText, members{"key": "1", "text": text}))
 		return printed(screen)
 	}
 	assert.Equal(t, "Some **bo", say("Some **bo"))
@@ -180,9 +181,9 @@ func TestTerminalRendersMarkdown(t *testing.T) {
 	v.Note("a note")
 	assert.Equal(t, "\r^[2A^[J\n• one\n  `x\n— a note\n", strings.ReplaceAll(printed(screen), "^[J\n•", "^[J\n•"), "a note completes the block above it")
 	assert.Equal(t, "y` z", say("y` z"))
-	v.show(happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "…"}))
+	v.show(happened(t, protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "1", "text": "…"}))
 	assert.Equal(t, "\r^[Jy` z\n", printed(screen))
-	v.show(happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "# \x1b[2JWhole"}))
+	v.show(happened(t, protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "2", "text": "# \x1b[2JWhole"}))
 	assert.Equal(t, "# <U+001B>[2JWhole\r^[J^[1;4m<U+001B>[2JWhole^[0m\n", printed(screen))
 }
 
@@ -193,7 +194,7 @@ func TestTruncatedResultSaysHowToReadAll(t *testing.T) {
 	v := NewView(&side, &side, true, false)
 	v.session = protocol.Turn{ID: "s", Name: "1.1"}
 	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // in the second, the input is too long
-		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
+		v.show(happened(t, protocol.KindItemChanged, members{"type": "tool_call", "status": "completed", "title": "T", "result": result, "truncated": true}))
 	}
 	assert.Equal(t, "✓ T\n  line\n  line\n  line\n  line\n  … the rest is too long to show here: duet-rpc session show 1.1\n✓ T\n  1\n  2\n  3\n", normal(side.String()))
 }
@@ -203,7 +204,7 @@ func TestResultShowsFirstAndLastLines(t *testing.T) {
 	v := NewView(&side, &side, true, false)
 	v.session = protocol.Turn{ID: "s"}
 	for _, result := range []string{"", "one\n", "1\n2\n3\n4\n5\n6\n7", "1\n2\n3\n4\n5\n6\n7\n\x1b[1m8\x1b[0m\x1b[2J\n", "10%\r100%\n" + strings.Repeat("x", 500)} {
-		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result}))
+		v.show(happened(t, protocol.KindItemChanged, members{"type": "tool_call", "status": "completed", "title": "T", "result": result}))
 	}
 	assert.Equal(t, "✓ T\n✓ T\n  one\n✓ T\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n✓ T\n  1\n  2\n  3\n  4\n  … 2 more lines\n  7\n  8<U+001B>[2J\n✓ T\n  100%\n  "+strings.Repeat("x", 199)+"…\n", normal(side.String()))
 }
@@ -226,7 +227,7 @@ func TestRetryFitsOnNarrowTerminal(t *testing.T) {
 		v.drawOn(screen, func() (columns, rows int) { return 60, 24 })
 		_, stop := v.work()
 		silent := func(tool, note string) string {
-			v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-95 * time.Second), "tool_title": tool, "note": note}))
+			v.show(happened(t, protocol.KindAgentSilent, members{"since": time.Now().Add(-95 * time.Second), "tool_title": tool, "note": note}))
 			drawn := strings.Split(printed(screen), "^[J")
 			return drawn[len(drawn)-1]
 		}
@@ -264,14 +265,14 @@ func TestMeaningOfEvents(t *testing.T) {
 	for _, step := range []struct {
 		kind   string
 		data   members
-		todo   protocol.Event
+		todo   any
 		isOver bool
 	}{
-		{protocol.TypeApproval, members{"approval_id": "1"}, &protocol.ApprovalEvent{}, false},
-		{protocol.TypeResolved, members{"approval_id": "1"}, &protocol.ResolvedEvent{}, false},
-		{protocol.TypeStatus, members{"state": "running"}, nil, false},
-		{protocol.TypeStatus, members{"state": "timed_out"}, nil, true},
-		{protocol.TypeStatus, members{"state": "completed", "session_id": "other"}, nil, false},
+		{protocol.KindApprovalOpened, members{"approval": "1"}, &protocol.ApprovalOpenedEvent{}, false},
+		{protocol.KindApprovalClosed, members{"approval": "1"}, &protocol.ApprovalClosedEvent{}, false},
+		{protocol.KindTurnState, members{"state": "running"}, nil, false},
+		{protocol.KindTurnState, members{"state": "timed_out"}, nil, true},
+		{protocol.KindTurnState, members{"state": "completed", "turn_uuid": "other"}, nil, false},
 	} {
 		todo, isOver := v.show(happened(t, step.kind, step.data))
 		assert.IsType(t, step.todo, todo, step.kind)
@@ -282,7 +283,7 @@ func TestMeaningOfEvents(t *testing.T) {
 
 // A starting command looks like in a shell, and the question about it does not repeat it.
 func TestQuestionFollowsItsCommand(t *testing.T) {
-	call := happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_name": "Bash", "tool_title": "Tests", "tool_input": members{"command": "make test"}})
+	call := happened(t, protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "tool_name": "Bash", "title": "Tests", "tool_input": members{"command": "make test"}})
 	q := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Title: "Tests", ToolInput: json.RawMessage(`{"command":"make test"}`)}}
 	for _, c := range []struct {
 		name    string
