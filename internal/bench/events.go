@@ -62,7 +62,7 @@ func (c cell) at(p place, work func(*editor, place) error, event func(time.Time,
 // an editor that has subscribed. They are announced after their commit.
 func eventLatency(c cell) (measurement, error) {
 	n := c.count(eventCount) &^ 1
-	latencies, err := c.latencies(n, fmt.Sprintf("calls %d@%d", n, eventRate), "conversation_updated", `"tool_title":"sent `)
+	latencies, err := c.latencies(n, fmt.Sprintf("calls %d@%d", n, eventRate), "item.changed", `"title":"sent `)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func eventLatency(c cell) (measurement, error) {
 // agent to an editor, just after the end of another message.
 func wordsLatency(c cell) (measurement, error) {
 	n := c.count(messageCount)
-	latencies, err := c.latencies(n, fmt.Sprintf("messages %d@%d", n, messageRate), "message_delta", `"delta":"`)
+	latencies, err := c.latencies(n, fmt.Sprintf("messages %d@%d", n, messageRate), "text.delta", `"text":"`)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func wordsLatency(c cell) (measurement, error) {
 }
 
 // latencies has an agent send what a prompt says, and are how long n events of a
-// type with the time of their sending behind a mark took to an editor, sorted.
-func (c cell) latencies(n int, prompt, eventType, mark string) ([]time.Duration, error) {
+// kind with the time of their sending behind a mark took to an editor, sorted.
+func (c cell) latencies(n int, prompt, kind, mark string) ([]time.Duration, error) {
 	latencies := make([]time.Duration, 0, n)
 	var heard atomic.Int64
 	hear := func(at time.Time, body []byte) {
@@ -92,7 +92,7 @@ func (c cell) latencies(n int, prompt, eventType, mark string) ([]time.Duration,
 		}
 	}
 	err := c.in(func(e *editor, p place) error {
-		if err := e.call("Subscribe", map[string]any{"event_types": []string{eventType}}, nil); err != nil {
+		if err := e.call("event.subscribe", map[string]any{"kinds": []string{kind}}, nil); err != nil {
 			return err
 		}
 		session, err := e.launch(prompt)
@@ -221,7 +221,7 @@ func chunkThroughput(c cell) (m measurement, err error) {
 	var p place
 	err = c.in(func(e *editor, at place) error {
 		p = at
-		if err := e.call("Subscribe", map[string]any{}, nil); err != nil {
+		if err := e.call("event.subscribe", map[string]any{}, nil); err != nil {
 			return err
 		}
 		if _, err := e.launch("calls 2@0"); err != nil { // starts the executor
@@ -325,7 +325,7 @@ func hubMemory(c cell) (m measurement, err error) {
 	}
 	var reading sync.Mutex // held: the editor does not read
 	err = c.in(func(e *editor, _ place) error {
-		if err := e.call("Subscribe", map[string]any{}, nil); err != nil {
+		if err := e.call("event.subscribe", map[string]any{}, nil); err != nil {
 			return err
 		}
 		session, err := e.launch(fmt.Sprintf("calls %d@0", n&^1))

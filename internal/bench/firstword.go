@@ -105,7 +105,7 @@ func firstWords(c cell) (measurement, error) {
 		}
 	}
 	subscribe := func(e *editor) error {
-		return e.call("Subscribe", map[string]any{"event_types": []string{"message_delta"}}, nil)
+		return e.call("event.subscribe", map[string]any{"kinds": []string{"text.delta"}}, nil)
 	}
 	err = c.at(recorded, func(e *editor, _ place) error {
 		return c.at(plain, func(without *editor, _ place) error {

@@ -49,7 +49,7 @@ func listEverything(c cell) (m measurement, err error) {
 			var made struct {
 				ID string `json:"subscription_id"`
 			}
-			if err := e.call("Subscribe", map[string]any{"since": last - 100, "event_types": []string{"conversation_updated"}}, &made); err != nil {
+			if err := e.call("event.subscribe", map[string]any{"since": last - 100, "kinds": []string{"item.added", "item.changed"}}, &made); err != nil {
 				return err
 			}
 			select {
@@ -62,7 +62,7 @@ func listEverything(c cell) (m measurement, err error) {
 			for len(firsts) > 0 {
 				<-firsts
 			}
-			if err := e.call("Unsubscribe", map[string]any{"subscription_id": made.ID}, nil); err != nil { // a connection may have 64
+			if err := e.call("event.unsubscribe", map[string]any{"subscription_id": made.ID}, nil); err != nil { // a connection may have 64
 				return err
 			}
 		}

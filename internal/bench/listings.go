@@ -65,7 +65,7 @@ var listings = []listing{
 	newListing("daemon.status", "", nil),
 }
 
-var sinceFirst = cost("Subscribe since 100 events ago → first event, p99", milliseconds)
+var sinceFirst = cost("event.subscribe since 100 events ago → first event, p99", milliseconds)
 
 func listingFigures() []*figure {
 	var list []*figure

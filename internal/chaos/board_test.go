@@ -41,7 +41,10 @@ type question struct {
 	open   bool
 }
 
-type knownRun struct{ session, task, thread, state string }
+type knownRun struct {
+	session, thread, state string
+	first                  int64 // the seq of its first event
+}
 
 // A launch is a launch or continuation that a response acknowledged.
 type launch struct {
@@ -61,24 +64,22 @@ func (b *board) found(format string, args ...any) {
 
 // eventData holds the members of events that the tests read.
 type eventData struct {
-	SessionID  string `json:"session_id"`
-	TaskID     string `json:"task_id"`
-	ThreadID   string `json:"thread_id"`
-	State      string `json:"state"`
-	ApprovalID string `json:"approval_id"`
-	Decision   string `json:"decision"`
-	DecidedBy  string `json:"decided_by"`
-	Comment    string `json:"comment"`
-	Content    string `json:"content"`
+	SessionUUID string `json:"session_uuid"`
+	State       string `json:"state"`
+	ApprovalID  string `json:"approval"`
+	Status      string `json:"status"`
+	DecidedBy   string `json:"decided_by"`
+	Comment     string `json:"comment"`
+	Prompt      string `json:"prompt"`
 
-	SessionIDs []string `json:"session_ids"`
+	TurnUUIDs []string `json:"turn_uuids"`
 }
 
 // take records an event that a client received.
 func (b *board) take(e eventstream.Event) {
 	var d eventData
 	if err := json.Unmarshal(e.Data, &d); err != nil && len(e.Data) > 0 {
-		b.found("event %d (%s) cannot be read: %v: %.300s", e.Seq, e.Type, err, e.Data)
+		b.found("event %d (%s) cannot be read: %v: %.300s", e.Seq, e.Kind, err, e.Data)
 		return
 	}
 	b.mu.Lock()
@@ -86,19 +87,23 @@ func (b *board) take(e eventstream.Event) {
 	if _, known := b.seen[e.Seq]; !known && e.Seq > 0 {
 		b.seen[e.Seq] = time.Now()
 	}
-	switch e.Type {
-	case "session_status_changed":
-		if b.shared.threads[d.ThreadID] {
+	switch e.Kind {
+	case "turn.state":
+		if b.shared.threads[d.SessionUUID] {
 			return
 		}
-		b.runs[d.SessionID] = &knownRun{d.SessionID, d.TaskID, d.ThreadID, d.State}
-	case "new_approval":
+		first := e.Seq
+		if known := b.runs[e.TurnUUID]; known != nil {
+			first = known.first
+		}
+		b.runs[e.TurnUUID] = &knownRun{e.TurnUUID, d.SessionUUID, d.State, first}
+	case "approval.opened":
 		if q := b.questions[d.ApprovalID]; q == nil {
 			b.questions[d.ApprovalID] = &question{id: d.ApprovalID, opened: time.Now(), open: true}
 		} else {
 			q.open = true // again, perhaps
 		}
-	case "approval_resolved":
+	case "approval.closed":
 		if q := b.questions[d.ApprovalID]; q != nil {
 			q.open = false
 		}
@@ -140,7 +145,7 @@ func (b *board) session(choose func(n int) int, states ...string) (id string, ok
 	defer b.mu.Unlock()
 	last := make(map[string]*knownRun) // by thread
 	for _, r := range b.runs {
-		if other := last[r.thread]; other == nil || r.task > other.task {
+		if other := last[r.thread]; other == nil || r.first > other.first {
 			last[r.thread] = r
 		}
 	}

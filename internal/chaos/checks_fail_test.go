@@ -27,7 +27,7 @@ func story(words ...string) *evidence {
 	for i, word := range words {
 		at := began.Add(time.Duration(i) * time.Second)
 		event := func(kind, data string) {
-			e.Log = append(e.Log, loggedOf(eventstream.Event{Type: kind, Seq: int64(len(e.Log) + 1), Timestamp: at, Data: json.RawMessage(data)}))
+			e.Log = append(e.Log, loggedOf(eventstream.Event{Kind: kind, Seq: int64(len(e.Log) + 1), Time: at, Data: json.RawMessage(data)}))
 		}
 		status := func(s string) {
 			a := e.Approvals[question]
@@ -37,19 +37,19 @@ func story(words ...string) *evidence {
 		switch word {
 		case "asks":
 			question = fmt.Sprintf("q%d", i)
-			event("new_approval", fmt.Sprintf(`{"approval_id":%q,"tool_input":{"command":"step w/1"}}`, question))
+			event("approval.opened", fmt.Sprintf(`{"approval":%q,"tool_input":{"command":"step w/1"}}`, question))
 			status(statusPending)
 		case "reopened":
 			again := fmt.Sprintf("q%d", i)
 			e.Approvals[again] = shownApproval{Reopens: question, Reopened: "unknown"}
 			question = again
-			event("new_approval", fmt.Sprintf(`{"approval_id":%q,"tool_input":{"command":"step w/1"}}`, question))
+			event("approval.opened", fmt.Sprintf(`{"approval":%q,"tool_input":{"command":"step w/1"}}`, question))
 			status(statusPending)
 		case "approved", "denied":
 			answers++
 			words := fmt.Sprintf("answer-%d", answers)
 			e.Calls = append(e.Calls, call{Approval: question, What: callDecide, Outcome: won, Write: answer{word, words}})
-			event("approval_resolved", fmt.Sprintf(`{"approval_id":%q,"decision":%q,"decided_by":"user","comment":%q}`, question, word, words))
+			event("approval.closed", fmt.Sprintf(`{"approval":%q,"status":%q,"decided_by":"user","comment":%q}`, question, word, words))
 			status(word)
 		case "overtaken":
 			status("cancelled")
@@ -131,7 +131,7 @@ func TestViews(t *testing.T) {
 		return e.views([]*view{{name: "a client", events: events}})
 	}
 	event := func(i int) eventstream.Event {
-		return eventstream.Event{Seq: e.Log[i].Seq, Type: e.Log[i].Type, Data: e.Log[i].Raw}
+		return eventstream.Event{Seq: e.Log[i].Seq, Kind: e.Log[i].Kind, Data: e.Log[i].Raw}
 	}
 	assert.Empty(t, reported())
 	assert.Empty(t, reported(event(0)))

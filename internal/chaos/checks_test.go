@@ -222,7 +222,7 @@ func lastBefore(verdicts []verdict, at time.Time) (last verdict) {
 
 // transient reports whether an event may differ in a replay.
 func transient(seq int64, kind string) bool {
-	return seq == 0 || kind == "message_delta" || kind == "thinking_delta" || kind == "lagged"
+	return seq == 0 || kind == "text.delta" || kind == "thought.delta" || kind == "lagged"
 }
 
 // views requires that every client received all events of the log, unchanged.
@@ -232,40 +232,40 @@ func (e *evidence) views(views []*view) (found []finding) {
 	}
 	log := make(map[int64]logged)
 	for _, l := range e.Log {
-		if !transient(l.Seq, l.Type) {
+		if !transient(l.Seq, l.Kind) {
 			log[l.Seq] = l
 		}
 	}
 	deleted := make(map[string]bool) // sessions, whose events the log no longer has
 	for _, l := range e.Log {
-		for _, id := range l.Data.SessionIDs {
+		for _, id := range l.Data.TurnUUIDs {
 			deleted[id] = true
 		}
 	}
 	for _, v := range views {
 		last, reported, shown := v.last(), make(map[int64]bool), make(map[string]bool)
 		for _, t := range v.events {
-			if t.Type == "new_approval" {
+			if t.Kind == "approval.opened" {
 				shown[loggedOf(t).Data.ApprovalID] = true
 			}
-			if transient(t.Seq, t.Type) {
+			if transient(t.Seq, t.Kind) {
 				continue
 			}
 			reported[t.Seq] = true
 			l, ok := log[t.Seq]
 			switch {
-			case !ok && deleted[loggedOf(t).Data.SessionID]:
+			case !ok && deleted[t.TurnUUID]:
 			case !ok:
-				add("%s received event %d (%s), which is not in the log: %.200s", v.name, t.Seq, t.Type, t.Data)
-			case l.Type != t.Type || !sameJSON(l.Raw, t.Data):
-				add("%s received event %d as %s %.200s, the log has %s %.200s", v.name, t.Seq, t.Type, t.Data, l.Type, l.Raw)
+				add("%s received event %d (%s), which is not in the log: %.200s", v.name, t.Seq, t.Kind, t.Data)
+			case l.Kind != t.Kind || !sameJSON(l.Raw, t.Data):
+				add("%s received event %d as %s %.200s, the log has %s %.200s", v.name, t.Seq, t.Kind, t.Data, l.Kind, l.Raw)
 			}
 		}
 		for seq, l := range log {
 			// A client that received a pending question without a number does not receive its event
 			// again.
-			if v.after < seq && seq <= last && !reported[seq] && (l.Type != "new_approval" || !shown[l.Data.ApprovalID]) {
-				add("%s never received event %d (%s), but event %d", v.name, seq, l.Type, last)
+			if v.after < seq && seq <= last && !reported[seq] && (l.Kind != "approval.opened" || !shown[l.Data.ApprovalID]) {
+				add("%s never received event %d (%s), but event %d", v.name, seq, l.Kind, last)
 			}
 		}
 	}

@@ -33,14 +33,15 @@ type evidence struct {
 // A logged is an event of the log.
 type logged struct {
 	Seq  int64           `json:"seq"`
-	Type string          `json:"type"`
+	Kind string          `json:"kind"`
 	Time time.Time       `json:"time"`
+	Turn string          `json:"turn_uuid"`
 	Raw  json.RawMessage `json:"data"`
 	Data eventData       `json:"-"`
 }
 
 func loggedOf(e eventstream.Event) logged {
-	l := logged{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Raw: e.Data}
+	l := logged{Seq: e.Seq, Kind: e.Kind, Time: e.Time, Turn: e.TurnUUID, Raw: e.Data}
 	_ = json.Unmarshal(e.Data, &l.Data)
 	return l
 }
@@ -109,7 +110,7 @@ type verdict struct {
 func (e *evidence) verdicts() map[string][]verdict {
 	m, forked := make(map[string][]verdict), e.forked()
 	for _, l := range e.Log {
-		if l.Type != "approval_resolved" {
+		if l.Kind != "approval.closed" {
 			continue
 		}
 		d := l.Data
@@ -117,7 +118,7 @@ func (e *evidence) verdicts() map[string][]verdict {
 		if forked[workOf(step)] {
 			continue
 		}
-		m[step] = append(m[step], verdict{l.Seq, l.Time, d.ApprovalID, answer{d.Decision, d.Comment}, d.DecidedBy == byHuman})
+		m[step] = append(m[step], verdict{l.Seq, l.Time, d.ApprovalID, answer{d.Status, d.Comment}, d.DecidedBy == byHuman})
 	}
 	return m
 }
@@ -157,11 +158,11 @@ const clockSlack = 5 * time.Millisecond
 func (e *evidence) questionEvents() map[string][]questionEvent {
 	m := make(map[string][]questionEvent)
 	for _, l := range e.Log {
-		if l.Type != "approval_resolved" {
+		if l.Kind != "approval.closed" {
 			continue
 		}
 		q := questionEvent{
-			byHuman: l.Data.DecidedBy == byHuman, answer: answer{l.Data.Decision, l.Data.Comment}, from: l.Time.Sub(e.Began) - clockSlack, until: forever,
+			byHuman: l.Data.DecidedBy == byHuman, answer: answer{l.Data.Status, l.Data.Comment}, from: l.Time.Sub(e.Began) - clockSlack, until: forever,
 		}
 		if seen, ok := e.Seen[l.Seq]; ok {
 			q.until = max(time.Duration(seen), q.from)

@@ -166,11 +166,11 @@ func TestQueueEvidence(t *testing.T) {
 	e := &evidence{Began: began, Sessions: map[string]shownSession{"s": {ID: "s", ThreadID: "t", Query: "prompt p1.2 for 5 ms", State: "completed"}}, Seen: map[int64]int64{1: 2e9, 2: 4e9}}
 	event := func(kind, data string) {
 		at := began.Add(time.Duration(len(e.Log)+1) * time.Second)
-		e.Log = append(e.Log, loggedOf(eventstream.Event{Type: kind, Seq: int64(len(e.Log) + 1), Timestamp: at, Data: json.RawMessage(data)}))
+		e.Log = append(e.Log, loggedOf(eventstream.Event{Kind: kind, TurnUUID: "s", Seq: int64(len(e.Log) + 1), Time: at, Data: json.RawMessage(data)}))
 	}
-	event("session_status_changed", `{"session_id":"s","thread_id":"t","state":"queued"}`)
-	event("queue_changed", `{"session_id":"s","thread_id":"t","content":"prompt p1.2 for 5 ms"}`)
-	event("session_status_changed", `{"session_id":"s","thread_id":"t","state":"starting"}`)
+	event("turn.state", `{"session_uuid":"t","state":"queued"}`)
+	event("queue.changed", `{"session_uuid":"t","prompt":"prompt p1.2 for 5 ms"}`)
+	event("turn.state", `{"session_uuid":"t","state":"starting"}`)
 	call := func(what, version string) queueCall {
 		return queueCall{span: seconds(0, 1), Thread: "t", What: what, Name: nameOf(version), Text: version, Outcome: unknown}
 	}

@@ -131,13 +131,13 @@ func (e *evidence) queues() map[string][]queueCall {
 	m := make(map[string][]queueCall)
 	added, edited := make(map[string]span), make(map[string]span) // by name, by version
 	for _, l := range e.Log {
-		thread, version := l.Data.ThreadID, versionOf(e.Sessions[l.Data.SessionID].Query)
+		thread, version := l.Data.SessionUUID, versionOf(e.Sessions[l.Turn].Query)
 		c := queueCall{span: e.spanOf(l), Thread: thread, Name: nameOf(version), Text: version, Outcome: done}
 		switch {
-		case l.Type == "queue_changed" && l.Data.Content != "":
-			edited[versionOf(l.Data.Content)] = c.span
+		case l.Kind == "queue.changed" && l.Data.Prompt != "":
+			edited[versionOf(l.Data.Prompt)] = c.span
 			continue
-		case l.Type != "session_status_changed" || version == "":
+		case l.Kind != "turn.state" || version == "":
 			continue
 		case l.Data.State == "queued":
 			added[c.Name] = c.span

@@ -303,7 +303,7 @@ func (r *round) gather(ctx context.Context, p *person) {
 	whole.mu.Unlock()
 	e.Sessions, e.Approvals = r.sessions(ctx, p), make(map[string]shownApproval)
 	for _, l := range e.Log {
-		if _, known := e.Approvals[l.Data.ApprovalID]; known || l.Type != "new_approval" {
+		if _, known := e.Approvals[l.Data.ApprovalID]; known || l.Kind != "approval.opened" {
 			continue
 		}
 		var shown struct {

@@ -203,7 +203,7 @@ func clientsDay(r *recording) {
 	var shared, first, second *launched
 	trust := func(name, value string) *promise { return r.promise("trust "+name, value) }
 
-	r.step("Subscribe", func() { r.call("Subscribe", object{}, nil) })
+	r.step("event.subscribe", func() { r.call("event.subscribe", object{}, nil) })
 	r.step("a project's file", func() {
 		r.user(`printf '[limits]\nmax_turns = 40\n' >.duet.toml && mkdir ../second && printf '[limits]\nmax_turns = 50\n' >../second/.duet.toml && sync .duet.toml ../second/.duet.toml`)
 	})

@@ -83,7 +83,7 @@ func (m *machine) makeOlder() {
 
 // nextDay begins with a question that is open from the day before.
 func nextDay(r *recording) {
-	r.step("Subscribe", func() { r.call("Subscribe", object{}, nil) })
+	r.step("event.subscribe", func() { r.call("event.subscribe", object{}, nil) })
 	r.step("agent goes on after a late approval", func() {
 		var list struct{ Approvals []shownApproval }
 		r.call("fetchApprovals", object{}, &list)
@@ -109,7 +109,7 @@ func day(r *recording) {
 		require.NotEmpty(t, done.Files)
 		file = r.promiseNow("file demo.txt")
 	}
-	r.step("Subscribe", func() { r.call("Subscribe", object{}, nil) })
+	r.step("event.subscribe", func() { r.call("event.subscribe", object{}, nil) })
 	r.step("agent launch", func() {
 		one = r.launch("launchSession", object{"query": "one", "launch_id": uuid.NewString()})
 		r.question(one)

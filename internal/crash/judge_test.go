@@ -119,7 +119,7 @@ func (w *reader) readEvents(ctx context.Context) error {
 	read, since := make(chan eventstream.Event, 10000), int64(0)
 	sub, err := eventstream.Subscribe(ctx, w.c, eventstream.Options{Since: &since}, func(e eventstream.Event) { read <- e })
 	if err != nil {
-		return fmt.Errorf("Subscribe: %w", err)
+		return fmt.Errorf("event.subscribe: %w", err)
 	}
 	defer sub.Close()
 	var draft struct {
@@ -141,7 +141,7 @@ func (w *reader) readEvents(ctx context.Context) error {
 				return fmt.Errorf("event %d comes after %d", e.Seq, seq)
 			}
 			w.events[e.Seq], seq = e, e.Seq
-			if sessionOf(e.Data) == draft.ID {
+			if e.TurnUUID == draft.ID {
 				w.next = seq
 			}
 		case <-ctx.Done():
@@ -150,9 +150,9 @@ func (w *reader) readEvents(ctx context.Context) error {
 	}
 	for _, e := range w.events {
 		var data struct {
-			ID string `json:"approval_id"`
+			ID string `json:"approval"`
 		}
-		if e.Type != "new_approval" || json.Unmarshal(e.Data, &data) != nil {
+		if e.Kind != "approval.opened" || json.Unmarshal(e.Data, &data) != nil {
 			continue
 		}
 		var shown struct{ Approval shownApproval }
@@ -272,18 +272,10 @@ func (m *machine) adopt() error {
 	return err
 }
 
-// kept are the types of events that are on the disk before a client gets them.
-var kept = []string{"session_status_changed", "new_approval", "approval_resolved", "queue_changed", "change_decided", "session_deleted"}
+// kept are the kinds of events that are on the disk before a client gets them.
+var kept = []string{"turn.state", "approval.opened", "approval.closed", "queue.changed", "change.decided", "session.deleted"}
 
-func sessionOf(data []byte) string {
-	var d struct {
-		ID string `json:"session_id"`
-	}
-	_ = json.Unmarshal(data, &d)
-	return d.ID
-}
-
-// judgeEvents requires the events of those types that a client has received before a line, and that no
+// judgeEvents requires the events of those kinds that a client has received before a line, and that no
 // number that it has seen is given to another event.
 func (r *recording) judgeEvents(w *reader, line int, bad func(string, ...any)) {
 	for _, e := range r.events() {
@@ -295,8 +287,8 @@ func (r *recording) judgeEvents(w *reader, line int, bad func(string, ...any)) {
 			bad("event %d, which a client has received, has a number that is given again: the next is %d", e.seq, w.next)
 		case !there && slices.Contains(kept, e.kind):
 			bad("event %d (%s), which a client has received, is lost", e.seq, e.kind)
-		case there && e.kind != "running" && now.Type != e.kind:
-			bad("event %d was %s, and is %s", e.seq, e.kind, now.Type)
+		case there && e.kind != "running" && now.Kind != e.kind:
+			bad("event %d was %s, and is %s", e.seq, e.kind, now.Kind)
 		}
 	}
 }
@@ -321,21 +313,17 @@ func (r *recording) events() []received {
 			var e struct {
 				Method string
 				Params struct {
-					Seq   int64
-					Event struct {
-						Type string
-						Data struct {
-							SessionID string `json:"session_id"`
-							Status    string `json:"new_status"`
-						}
-					}
+					Seq  int64
+					Kind string
+					Turn string `json:"turn_uuid"`
+					Data struct{ State string }
 				}
 			}
 			if json.Unmarshal(body, &e) == nil && e.Method == "event" && e.Params.Seq > 0 {
-				if e.Params.Event.Data.Status == "running" {
-					e.Params.Event.Type = "running" // that it was to start is on the disk
+				if e.Params.Data.State == "running" {
+					e.Params.Kind = "running" // that it was to start is on the disk
 				}
-				r.sentEvents = append(r.sentEvents, received{m.began, e.Params.Seq, e.Params.Event.Type, e.Params.Event.Data.SessionID})
+				r.sentEvents = append(r.sentEvents, received{m.began, e.Params.Seq, e.Params.Kind, e.Params.Turn})
 			}
 		}
 	}
