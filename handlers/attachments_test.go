@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
@@ -61,7 +62,7 @@ func TestContentGoesToTheAgentAndComesBack(t *testing.T) {
 		id := domain.AttachmentID([]byte{0, 1, 2})
 		assert.Equal(t, map[string]any{"type": "image", "attachment_id": id, "mime_type": "image/png", "size": 3.0}, first)
 
-		list := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"task-0001"}`)
+		list := answer[humanlayer.ConversationResult](c, "getConversation", `{"session_id":"task-0001"}`)
 		require.Len(t, list.Events, 6)
 		attached := func(n int) (all []protocol.Attachment) {
 			require.NoError(t, json.Unmarshal(testkit.JSONMember(t, list.Events[n].Data, "attachments"), &all))

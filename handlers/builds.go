@@ -122,7 +122,7 @@ func (l buildListener) Ended(ctx context.Context, id string, t build.Target, sta
 // registerGates registers the methods that list gates and turn one without a session.
 func registerGates(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "gate.list", listGates,
-		server.Doc("Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust."))
+		server.Doc("Lists the configured gates ([[gates]]), whose names session.start accepts, and the names of those that wait for trust."))
 	handle(reg, d, nativeFamily, "gate.check", checkGate, server.LongRunning(),
 		server.Doc("Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started."))
 }

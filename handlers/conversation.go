@@ -29,12 +29,12 @@ func registerConversation(reg *server.Registry, d Domain) {
 		server.Doc("Searches all sessions for words; the last word may be a prefix. The best hits come first."))
 }
 
-func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationParams) (protocol.ConversationResult, error) {
+func getConversation(ctx context.Context, h *hub.Hub, p humanlayer.ConversationParams) (humanlayer.ConversationResult, error) {
 	id := p.SessionID
 	if id == "" {
 		s, err := h.Query().LastOfNative(ctx, p.ClaudeSessionID)
 		if err != nil {
-			return protocol.ConversationResult{}, err
+			return humanlayer.ConversationResult{}, err
 		}
 		id = s.HumanLayerSession
 	}
@@ -42,7 +42,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationPar
 	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: humanlayer.IsLines(server.ConnFrom(ctx))}
 	c, err := h.Query().Conversation(ctx, id, page)
 	if err != nil {
-		return protocol.ConversationResult{}, err
+		return humanlayer.ConversationResult{}, err
 	}
 	return conversationPage(eventsOf(c.Entries)[c.Before:], c.Total, p, most), nil
 }
@@ -55,7 +55,7 @@ const eventsAtOnce = 10_000
 const leastEvent = 128
 
 // eventsAtMost returns how many events to read for a result of most bytes.
-func eventsAtMost(p protocol.ConversationParams, most int) int {
+func eventsAtMost(p humanlayer.ConversationParams, most int) int {
 	fit := most/leastEvent + 1
 	if p.Limit == nil || *p.Limit == 0 {
 		return min(fit, eventsAtOnce)
@@ -64,11 +64,11 @@ func eventsAtMost(p protocol.ConversationParams, most int) int {
 }
 
 // eventsOf converts entries to events. A tool call with a result becomes two.
-func eventsOf(entries []query.Entry) []*protocol.ConversationEvent {
-	events := make([]*protocol.ConversationEvent, 0, len(entries)+len(entries)/2)
-	add := func(e protocol.ConversationEvent) { events = append(events, &e) }
+func eventsOf(entries []query.Entry) []*humanlayer.ConversationEvent {
+	events := make([]*humanlayer.ConversationEvent, 0, len(entries)+len(entries)/2)
+	add := func(e humanlayer.ConversationEvent) { events = append(events, &e) }
 	for _, e := range entries {
-		event := protocol.ConversationEvent{
+		event := humanlayer.ConversationEvent{
 			ID: 2 * e.ID, SessionID: e.SessionID, ClaudeSessionID: e.Native, EventType: e.Kind, CreatedAt: e.Created.UTC(),
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
@@ -116,7 +116,7 @@ func toolName(i domain.Item) string {
 // conversationPage returns the part of a page that fits into most bytes; total is the number of all
 // events. A client that pages gets whole texts. For another client texts are cut first, and then
 // events are left out.
-func conversationPage(page []*protocol.ConversationEvent, total int, p protocol.ConversationParams, most int) protocol.ConversationResult {
+func conversationPage(page []*humanlayer.ConversationEvent, total int, p humanlayer.ConversationParams, most int) humanlayer.ConversationResult {
 	begin := int(min(p.Offset, uint(total)))
 	for i, e := range page {
 		e.Sequence = begin + i + 1
@@ -131,9 +131,9 @@ func conversationPage(page []*protocol.ConversationEvent, total int, p protocol.
 		}
 		page = fit(page, most)
 	}
-	r := protocol.ConversationResult{Total: total, Events: page}
+	r := humanlayer.ConversationResult{Total: total, Events: page}
 	if r.Events == nil {
-		r.Events = []*protocol.ConversationEvent{}
+		r.Events = []*humanlayer.ConversationEvent{}
 	}
 	if next := begin + len(page); next < total {
 		r.NextOffset = &next
@@ -142,7 +142,7 @@ func conversationPage(page []*protocol.ConversationEvent, total int, p protocol.
 }
 
 // whole returns the first events of a page that fit. It returns at least one, cut if necessary.
-func whole(page []*protocol.ConversationEvent, most int) []*protocol.ConversationEvent {
+func whole(page []*humanlayer.ConversationEvent, most int) []*humanlayer.ConversationEvent {
 	n := fitting(page, most)
 	if n > 0 || len(page) == 0 {
 		return page[:n]
@@ -153,7 +153,7 @@ func whole(page []*protocol.ConversationEvent, most int) []*protocol.Conversatio
 
 // withoutData removes the diffs, which cannot be cut and are usually the longest part. A client gets
 // them by getSessionSnapshots.
-func withoutData(page []*protocol.ConversationEvent) {
+func withoutData(page []*humanlayer.ConversationEvent) {
 	const most = 4 << 10
 	for _, e := range page {
 		if len(e.Data) > most {
@@ -168,7 +168,8 @@ const (
 )
 
 func items(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.ItemList, error) {
-	entries, more, err := entriesFor(ctx, h, p)
+	limit := pageSize(p.Limit, itemsByDefault, itemsAtMost)
+	entries, err := entriesFor(ctx, h, p, limit+2) // see pageOf
 	if err != nil {
 		return protocol.ItemList{}, err
 	}
@@ -176,26 +177,24 @@ func items(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.It
 	for n, e := range entries {
 		list[n] = itemOf(e)
 	}
-	list, all := fitItems(list, room(ctx), p.After == nil)
+	list, all := pageOf(list, limit, room(ctx), p.After == nil)
 	r := protocol.ItemList{Items: list}
-	if len(list) == 0 || all && !more {
-		return r, nil
-	}
-	if p.After != nil {
+	switch {
+	case all:
+	case p.After != nil:
 		r.NextAfter = list[len(list)-1].ID
-	} else {
+	default:
 		r.NextBefore = list[0].ID
 	}
 	return r, nil
 }
 
-func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (entries []query.Entry, more bool, err error) {
+func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams, limit int) ([]query.Entry, error) {
 	if p.Key != "" {
-		entries, err = h.Query().ItemsWithKey(ctx, string(p.Turn), p.Key)
-		return entries, false, err
+		return h.Query().ItemsWithKey(ctx, string(p.Turn), p.Key)
 	}
 	return h.Query().Items(ctx, string(cmp.Or(p.Session, p.Turn)), query.ItemsPage{
-		Turn: p.Turn != "", Before: protocol.Value(p.Before), After: p.After, Limit: pageSize(p.Limit, itemsByDefault, itemsAtMost),
+		Turn: p.Turn != "", Before: protocol.Value(p.Before), After: p.After, Limit: limit,
 	})
 }
 
@@ -225,30 +224,41 @@ func itemOf(e query.Entry) *protocol.SessionItem {
 	return i
 }
 
-// fitItems returns the last items that fit into most bytes, or the first ones, and reports whether they
-// are all. It cuts one that is too long on its own.
-func fitItems(list []*protocol.SessionItem, most int, last bool) (page []*protocol.SessionItem, all bool) {
+// pageOf returns the last items, or the first ones: at most limit, as many as fit into most bytes. It
+// reports whether they are all. It cuts one that is too long on its own. The next page begins at the id of
+// the item at the edge, so this is never an unfinished message, which has none: the page is one item
+// shorter, or has two.
+func pageOf(list []*protocol.SessionItem, limit, most int, last bool) (page []*protocol.SessionItem, all bool) {
 	if last {
 		list = slices.Clone(list)
 		slices.Reverse(list)
 	}
-	n := fitting(list, most)
-	all = n == len(list)
+	n := min(fitting(list, most), limit)
 	if n == 0 && len(list) > 0 {
-		n, all = 1, len(list) == 1
+		n = 1
 		shorten(list[0], most)
 	}
-	list = list[:n]
-	if last {
-		slices.Reverse(list)
+	if n > 0 && n < len(list) && list[n-1].ID == 0 {
+		if n--; n == 0 {
+			n = 2
+			shorten(list[0], most/2)
+			shorten(list[1], most/2)
+		}
 	}
-	return list, all
+	page = list[:n]
+	if last {
+		slices.Reverse(page)
+	}
+	return page, n == len(list)
 }
 
 // shorten leaves out the details of an item, and cuts its input and its texts, so that it fits into most
-// bytes.
+// bytes. An item that fits stays as it is.
 func shorten(i *protocol.SessionItem, most int) {
 	const ofInput = 4 << 10
+	if encodedSize(i) < most {
+		return
+	}
 	i.Truncated, i.Details, i.Meta, i.ToolInput = true, nil, nil, fitRaw(i.ToolInput, ofInput)
 	fit([]*protocol.SessionItem{i}, most)
 }

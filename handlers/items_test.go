@@ -138,16 +138,47 @@ func TestAnUnfinishedMessageIsAnItem(t *testing.T) {
 	<-wrote
 	last := func() *protocol.SessionItem {
 		list := answer[protocol.ItemList](c, "session.items", `{"session":1,"limit":1}`).Items
-		require.Len(t, list, 1)
-		return list[0]
+		require.NotEmpty(t, list)
+		return list[len(list)-1]
 	}
 	w.until(func() bool { return last().Text == "Half " }, "the message begins")
 	assert.Equal(t, []any{int64(0), true, "running"}, []any{last().ID, last().Open, last().TurnState})
 	assert.Len(t, answer[protocol.ItemList](c, "session.items", `{"turn":"1.1","key":"`+last().Key+`"}`).Items, 1)
+
+	// A page does not end at it, because the next one begins at an id.
+	waiting := answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"later"}`).ID
+	all := []string{"go", "Half ", "later"}
+	for _, limit := range []int{1, 2, 3} {
+		var back, forth []string
+		for before := ""; ; {
+			r := answer[protocol.ItemList](c, "session.items", fmt.Sprintf(`{"session":1,"limit":%d%s}`, limit, before))
+			var texts []string
+			for _, i := range r.Items {
+				texts = append(texts, i.Text)
+			}
+			back = append(texts, back...)
+			if r.NextBefore == 0 {
+				break
+			}
+			before = `,"before":` + itoa(r.NextBefore)
+		}
+		for after := int64(0); ; {
+			r := answer[protocol.ItemList](c, "session.items", fmt.Sprintf(`{"session":1,"limit":%d,"after":%d}`, limit, after))
+			for _, i := range r.Items {
+				forth = append(forth, i.Text)
+			}
+			if after = r.NextAfter; after == 0 {
+				break
+			}
+		}
+		assert.Equal(t, all, back, limit)
+		assert.Equal(t, all, forth, limit)
+	}
+	c.ask("turn.interrupt", `{"turn":"`+waiting+`"}`)
 	close(goOn)
 	w.ended(turn)
-	assert.Equal(t, "Half and whole.", last().Text)
-	assert.Equal(t, []any{true, false}, []any{last().ID > 0, last().Open})
+	said := answer[protocol.ItemList](c, "session.items", `{"turn":"1.1","limit":1}`).Items[0]
+	assert.Equal(t, []any{"Half and whole.", true, false}, []any{said.Text, said.ID > 0, said.Open})
 }
 
 // Items are whole: a page has as many as fit into a message. One that is too long alone is cut, and says

@@ -305,7 +305,7 @@ func TestInterruptSession(t *testing.T) {
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
 	close(answered)
 	w.ended(id)
-	r := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
+	r := answer[humanlayer.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
 	assert.Equal(t, "interrupted", r.Events[len(r.Events)-1].SessionState)
 	e := c.failsAs("interruptSession", `{"session_id":"`+id+`"}`, -32603, "session_not_running")
 	assert.Contains(t, e.Message, "interrupted")
@@ -374,7 +374,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 	c := w.connect(frame.LSP)
 	id := w.finished(c.launch(`{"query":"go"}`))
 	events := func(c *client) (list []string) {
-		r := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
+		r := answer[humanlayer.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
 		assert.Len(t, r.Events, r.Total)
 		for _, e := range r.Events {
 			assert.Positive(t, e.Seq)
@@ -407,8 +407,8 @@ func TestLongConversationsFitIntoALine(t *testing.T) {
 	})
 	old, lsp := w.connect(frame.NDJSON), w.connect(frame.LSP)
 	id := w.finished(old.launch(`{"query":"talk"}`))
-	read := func(c *client, params string) protocol.ConversationResult {
-		return answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"`+params+`}`)
+	read := func(c *client, params string) humanlayer.ConversationResult {
+		return answer[humanlayer.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"`+params+`}`)
 	}
 	cut := read(old, "")
 	assert.Equal(t, 9, cut.Total)

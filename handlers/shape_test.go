@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -221,16 +222,16 @@ func TestLimitsOfPages(t *testing.T) {
 
 // getConversation without a limit returns pages of a long conversation.
 func TestALongConversationHasPages(t *testing.T) {
-	events := make([]*protocol.ConversationEvent, eventsAtOnce+1)
+	events := make([]*humanlayer.ConversationEvent, eventsAtOnce+1)
 	for i := range events {
-		events[i] = &protocol.ConversationEvent{}
+		events[i] = &humanlayer.ConversationEvent{}
 	}
-	r := conversationPage(events, len(events), protocol.ConversationParams{}, 100<<20)
+	r := conversationPage(events, len(events), humanlayer.ConversationParams{}, 100<<20)
 	assert.Len(t, r.Events, eventsAtOnce)
 	require.NotNil(t, r.NextOffset)
 	assert.Equal(t, eventsAtOnce, *r.NextOffset)
 	asked := uint(len(events))
-	r = conversationPage(events, len(events), protocol.ConversationParams{Limit: &asked}, 100<<20)
+	r = conversationPage(events, len(events), humanlayer.ConversationParams{Limit: &asked}, 100<<20)
 	assert.Len(t, r.Events, len(events))
 	assert.Nil(t, r.NextOffset)
 }

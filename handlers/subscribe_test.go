@@ -14,8 +14,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -297,7 +297,7 @@ func TestWhoReadsAMessageThatIsBeingWrittenHasNothingTwice(t *testing.T) {
 	id := c.launch(`{"query":"write"}`)
 
 	written := func() []uint16 {
-		r := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
+		r := answer[humanlayer.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
 		last := r.Events[len(r.Events)-1]
 		if last.Role != "assistant" {
 			return nil

@@ -19,7 +19,7 @@ type DeleteSessionResult struct {
 	Worktree    string `json:"worktree,omitempty" doc:"The session's worktree if it stays, because another session uses it or git cannot delete it."`
 }
 
-// AgentSettings are the parameters that launchSession and continueSession share.
+// AgentSettings are the parameters that session.start and session.prompt share.
 type AgentSettings struct {
 	SystemPrompt          string          `json:"system_prompt,omitempty" doc:"Replaces the agent's system prompt, if the agent has one."`
 	AppendSystemPrompt    string          `json:"append_system_prompt,omitempty" doc:"Appended to the system prompt."`

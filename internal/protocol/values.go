@@ -47,7 +47,7 @@ type RulePreviews map[string]RulePreview
 type RulePreview struct {
 	ToolName string `json:"tool_name"`
 	Covers   string `json:"covers" doc:"command, files, input (exactly this input) or tool (any input)."`
-	Pattern  string `json:"pattern,omitempty" doc:"The pattern of the command or files. sendDecision accepts another one."`
+	Pattern  string `json:"pattern,omitempty" doc:"The pattern of the command or files. approval.decide accepts another one."`
 	Text     string `json:"text" doc:"The whole rule, for people."`
 }
 

@@ -19,35 +19,29 @@ type ItemsPage struct {
 	Limit  int
 }
 
-// Items returns a page of the items up to and including a turn, in order, the unfinished message last.
-// more reports whether there are others in the direction of the page. The cost does not grow with the
-// number of items.
-func (q *Queries) Items(ctx context.Context, id string, p ItemsPage) (page []Entry, more bool, err error) {
+// Items returns a page of the items up to and including a turn, in order. The unfinished message of a
+// turn is its last item, and has no id. The cost does not grow with the number of items.
+func (q *Queries) Items(ctx context.Context, id string, p ItemsPage) (page []Entry, err error) {
 	s, err := q.Turn(ctx, id)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	chain, err := q.Heads(ctx, s)
 	if err != nil {
-		return nil, false, store.Explain(err)
+		return nil, store.Explain(err)
 	}
 	if p.Turn && len(chain) > 1 {
 		chain = chain[len(chain)-1:]
 	}
 	if p.After != nil {
-		page, err = q.itemsAfter(ctx, s, chain, *p.After, p.Limit+1)
+		page, err = q.itemsAfter(ctx, s, chain, *p.After, p.Limit)
 	} else {
-		page, err = q.itemsBefore(ctx, s, chain, p.Before, p.Limit+1)
-	}
-	if more = len(page) > p.Limit; more && p.After != nil {
-		page = page[:p.Limit]
-	} else if more {
-		page = page[1:]
+		page, err = q.itemsBefore(ctx, s, chain, p.Before, p.Limit)
 	}
 	if err == nil {
 		err = q.addApprovals(ctx, page)
 	}
-	return page, more, store.Explain(err)
+	return page, store.Explain(err)
 }
 
 // ItemsWithKey returns the items of a turn with a key.

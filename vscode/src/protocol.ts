@@ -1887,7 +1887,7 @@ export type ItemsParams = {
   before?: number;
   /** Only items after the one with this id, the first ones; 0: from the first item on. Without it the result has the last ones. */
   after?: number;
-  /** Default 100, at most 1000. */
+  /** Default 100, at most 1000. 1 brings two if one of them is a message in progress. */
   limit?: number;
 };
 
@@ -2565,7 +2565,7 @@ export type RulePreview = {
   tool_name: string;
   /** command, files, input (exactly this input) or tool (any input). */
   covers: string;
-  /** The pattern of the command or files. sendDecision accepts another one. */
+  /** The pattern of the command or files. approval.decide accepts another one. */
   pattern?: string;
   /** The whole rule, for people. */
   text: string;
@@ -4142,7 +4142,7 @@ export interface Methods {
   build: { params: BuildParams; result: BuildResult };
   /** Like build.run with backend. A failed build is the error -32001. */
   buildBackend: { params: BuildParams; result: BuildResult };
-  /** Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust. */
+  /** Lists the configured gates ([[gates]]), whose names session.start accepts, and the names of those that wait for trust. */
   "gate.list": { params: Record<string, never>; result: GateList };
   /** Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started. */
   "gate.check": { params: CheckGateParams; result: GateResult };
