@@ -15,8 +15,8 @@
 (require 'duet-connection)
 
 (defcustom duet-history-messages 60
-  "The number of a session's last items that are loaded at first.
-Each request for earlier items loads the same number."
+  "The number of a session's last messages and tool calls that are loaded at first.
+Each request for earlier ones loads the same number."
   :type 'natnum
   :group 'duet)
 
