@@ -30,8 +30,7 @@
 ;;   approval-resolved    a `duet-approval'
 ;;   terminal             data of the event, and its kind as EXTRA
 ;;   secret               data of the event
-;;   decided              data of the event, and its turn as EXTRA: a client decided
-;;                                         about a change
+;;   decided              data of the event, and its turn as EXTRA: a change is decided
 ;;   build                data of the event: a build began or ended
 ;;   build-progress       data of the notification: progress of a build of this Emacs
 ;;   build-diagnostic     data of the notification: a finding of a build of this Emacs
