@@ -428,84 +428,32 @@ Earlier edits are kept."
     (user-error "This agent runs the tool with its own input; deny it with a comment that says what to run"))
   (duet-approval-check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
-        (connection (duet-approval-connection approval)))
+        (connection (duet-approval-connection approval))
+        (input (duet-approval-input approval)))
     (cond
      (buffer (duet-approval-edit--show buffer))
      ;; An event lacks an input that is too long.
-     ((duet-get (duet-approval-data approval) :truncated)
+     ((or (duet-get (duet-approval-data approval) :truncated)
+          (duet-approval--ambiguous-p input))
       (duet-connection-request
        connection 'approval.get (list :approval (duet-approval-id approval))
-       :success-fn (lambda (result)
-                     (if (duet-get result :approval :truncated)
-                         (message "Duet: the input is too long to edit here")
-                       (duet-approval-edit--input
-                        approval connection (duet-get result :approval :tool_input))))))
-     (t (duet-approval-edit--input approval connection (duet-approval-input approval))))))
-
-(defun duet-approval-edit--input (approval connection input)
-  "Show a buffer to edit INPUT of the tool of APPROVAL of CONNECTION.
-jsonrpc.el reads {} and null as the same value.  If INPUT has either, the
-JSON text is requested with the conversation."
-  (let* ((session (duet-approval-session approval connection))
-         (open (lambda (&rest _)
-                 (duet-approval-edit--open approval connection
-                                           (duet-approval--json input))))
-         (ask (lambda (offset then)
-                (duet-connection-request
-                 connection 'getConversation
-                 (list :session_id (duet-session-leaf-id session)
-                       :offset offset :limit 50)
-                 :error-fn open :success-fn then))))
-    (if (not (and session (duet-approval--ambiguous-p input)))
-        (funcall open)
-      ;; A page after the end has only the total.
-      (funcall ask 1000000000
-               (lambda (end)
-                 (funcall ask (max 0 (- (or (duet-get-number end :total) 0) 50))
-                          (lambda (result)
-                            (if-let ((text (duet-approval-edit--find
-                                            approval input
-                                            (duet-get-objects result :events))))
-                                (duet-approval-edit--open approval connection text)
-                              (funcall open)))))))))
+       :exact t
+       :success-fn
+       (lambda (result)
+         (if (duet-get result :approval :truncated)
+             (message "Duet: the input is too long to edit here")
+           (duet-approval-edit--open
+            approval connection
+            (let ((json-null :null))
+              (duet-approval--json (duet-get result :approval :tool_input))))))))
+     (t (duet-approval-edit--open approval connection (duet-approval--json input))))))
 
 (defun duet-approval--ambiguous-p (input)
-  "Return non-nil if INPUT is nil or contains nil."
+  "Return non-nil if INPUT is nil or contains nil, which is null or {}."
   (cond ((null input) t)
         ((vectorp input) (cl-some #'duet-approval--ambiguous-p input))
         ((consp input) (cl-loop for (_ value) on input by #'cddr
                                 thereis (duet-approval--ambiguous-p value)))))
-
-(defun duet-approval--normal (input)
-  "Return INPUT in a form in which the order of members does not matter."
-  (cond ((vectorp input) (cl-map 'vector #'duet-approval--normal input))
-        ((consp input)
-         (sort (cl-loop for (key value) on input by #'cddr
-                        collect (cons key (duet-approval--normal value)))
-               (lambda (a b) (string< (car a) (car b)))))
-        (t input)))
-
-(defun duet-approval-edit--find (approval input events)
-  "Return the JSON text of INPUT from EVENTS of the conversation, or nil.
-It is that of the tool call of APPROVAL, if the call has this INPUT."
-  (cl-some
-   (lambda (event)
-     (when-let ((text (and (equal (duet-get-string event :tool_id)
-                                  (duet-approval-call approval))
-                           (equal (duet-get-string event :session_id)
-                                  (duet-approval-turn approval))
-                           (duet-get-string event :tool_input_json))))
-       (condition-case nil
-           (when (equal (duet-approval--normal
-                         (json-parse-string text :object-type 'plist :null-object nil
-                                            :false-object :json-false))
-                        (duet-approval--normal input))
-             (with-temp-buffer
-               (insert text)
-               (json-pretty-print-buffer)
-               (buffer-string)))
-         (error nil))))
-   events))
 
 (defun duet-approval-edit--open (approval connection text)
   "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.

@@ -627,8 +627,8 @@ that rejects."
 
 (defun duet-approval-outcome (data)
   "Return in words the end of a question: DATA of the event that reports it."
-  (let ((decision (or (duet-get-string data :decision) "answered"))
-        (comment (duet-get-string data :response_text)))
+  (let ((status (or (duet-get-string data :status) "answered"))
+        (comment (duet-get-string data :response)))
     (pcase (duet-get-string data :decided_by)
       ("end" "was withdrawn: the turn has ended")
       ("timeout" "has expired")
@@ -637,10 +637,10 @@ that rejects."
       (by (let ((why (if (member by '(nil "user")) comment
                        (duet-get-string data :explanation))))
             (format "was %s %s%s"
-                    (pcase decision
+                    (pcase status
                       ("responded" "answered")
                       ("approved" "allowed")
-                      (_ decision))
+                      (_ status))
                     (duet-render-decider by (or (duet-get-string data :decided_in)
                                                 "another client"))
                     (if why (format ": %s" (duet-approval-line why)) "")))))))

@@ -209,11 +209,12 @@ Signal a `user-error' if the user declines."
   (duet-model-session (duet-connection-model connection) id))
 
 (cl-defun duet-connection-request (connection method params
-                                              &key success-fn error-fn)
+                                              &key success-fn error-fn exact)
   "Send the request METHOD with PARAMS to the server of CONNECTION; do not wait.
 Call SUCCESS-FN with the result, or ERROR-FN with a property list of :code,
 :message and :data.  If ERROR-FN is nil, show the error.  The code is -1 if
-no server replies.  Return the request's id, or nil."
+no server replies.  EXACT is as for `duet-rpc-request-async'.  Return the
+request's id, or nil."
   (let ((fail (or error-fn
                   (lambda (err)
                     (message "Duet: %s" (duet-connection-error-text err)))))
@@ -222,6 +223,7 @@ no server replies.  Return the request's id, or nil."
         (if rpc
             (duet-rpc-request-async
              rpc method params
+             :exact exact
              :success-fn (lambda (result)
                            (when success-fn
                              (duet-log-guard (format "Reply to %s" method)
@@ -265,18 +267,7 @@ no server replies.  Return the request's id, or nil."
     (pcase method
       ('event
        (duet-events-apply model params)
-       (when-let ((path (and (member (duet-get-string params :event :type)
-                                     '("diff_updated" "change_decided"))
-                             (duet-get-string params :event :data :path))))
-         (duet-model-announce model 'file nil path))
-       (when (equal (duet-get-string params :event :data :subtype) "worktree")
-         (duet-connection--worktree connection (duet-get-string params :event :data :session_id)))
-       (when (or (duet-get-string params :event :data :agent_mode)
-                 (duet-get-string params :event :data :mode :current))
-         (duet-connection--mode connection (duet-get-string params :event :data :session_id)))
-       (when (member (duet-get-string params :event :type)
-                     '("session_status_changed" "new_approval"))
-         (duet-connection--complete connection params)))
+       (duet-connection--event connection params))
       ('buildProgress (duet-model-announce model 'build-progress nil params))
       ('buildWarning (duet-model-announce model 'build-diagnostic nil params))
       ('heartbeat)
@@ -285,10 +276,25 @@ no server replies.  Return the request's id, or nil."
       (pcase-dolist (`(,turn . ,_) (duet-model-orphans model))
         (duet-connection-ask connection turn)))))
 
-(defun duet-connection--complete (connection params)
-  "Request missing data of the session of PARAMS, an event, from CONNECTION."
-  (let* ((id (duet-get-string params :event :data :session_id))
-         (session (and id (duet-connection-session connection id)))
+(defun duet-connection--event (connection event)
+  "React to EVENT of the server of CONNECTION, which the model has."
+  (let ((turn (duet-get-string event :turn_uuid))
+        (data (duet-get event :data)))
+    (pcase (duet-get-string event :kind)
+      ((or "change.made" "change.decided")
+       (when-let ((path (duet-get-string data :path)))
+         (duet-model-announce (duet-connection-model connection) 'file nil path)))
+      ((or "turn.state" "approval.opened") (duet-connection--complete connection turn))
+      ("item.added"
+       (when (equal (duet-get-string data :subtype) "worktree")
+         (duet-connection--worktree connection turn)))
+      ((or "session.changed" "agent.session")
+       (when (or (duet-get-string data :agent_mode) (duet-get-string data :mode :current))
+         (duet-connection--mode connection turn))))))
+
+(defun duet-connection--complete (connection id)
+  "Request missing data of the session of the turn ID, or nil, from CONNECTION."
+  (let* ((session (and id (duet-connection-session connection id)))
          (turn (and session (duet-session-turn session id))))
     (when (and id (or (null turn) (null (duet-turn-query turn))))
       (duet-connection-ask connection id))))
@@ -534,7 +540,7 @@ error instead; a stopped connection then stays stopped."
 If the server refuses, because of a problem with the project, try again
 later: the user may have solved the problem."
   (duet-connection-request
-   connection 'Subscribe
+   connection 'event.subscribe
    (nconc (list :notices t)
           (when-let ((seq (duet-model-seq (duet-connection-model connection))))
             (list :since seq)))

@@ -162,8 +162,8 @@ If the buffer shows them, show the changes of the last turn again."
   (duet-diff session (duet-session-leaf-id session)
              (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
 
-(defun duet-diff--changed (_model kind session &optional object _extra)
-  "Handle a change of KIND of the model, of SESSION, with OBJECT.
+(defun duet-diff--changed (_model kind session &optional object extra)
+  "Handle a change of KIND of the model, of SESSION, with OBJECT and EXTRA.
 If the turn has ended, or events may be missing, load the changes again."
   (pcase kind
     ((and 'session (guard (eq session duet-session)))
@@ -175,7 +175,7 @@ If the turn has ended, or events may be missing, load the changes again."
                   (not (memq state duet-turn-active-states)))
          (duet-diff-refresh))))
     ('decided
-     (duet-diff--take (duet-get-string object :session_id) (duet-get-string object :path)
+     (duet-diff--take extra (duet-get-string object :path)
                       (duet-get-string object :hunk) (duet-get-string object :decision)))
     ((or 'lagged (and 'connection (guard (eq object 'ready))))
      (duet-diff-refresh))))

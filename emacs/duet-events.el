@@ -23,13 +23,13 @@
 
 ;;; Messages of a session
 
-;; Events of messages, tool calls, plans and changes become `duet-message's.  A message
-;; ignores an event that is older than its state.
+;; A message is made of an item, from an event or from a page of `session.items': they
+;; have the same members.  A message ignores an item that is older than its state.
 
-(defconst duet-events--message-types
-  '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
-    "task_error" "queue_changed")
-  "Types of events that change messages.")
+(defconst duet-events--message-kinds
+  '("text.delta" "thought.delta" "item.added" "item.changed" "plan" "change.made"
+    "agent.error" "queue.changed")
+  "Kinds of events that change messages.")
 
 (defun duet-events--add (session message)
   "Add MESSAGE to SESSION, and announce it."
@@ -41,62 +41,69 @@
   (let ((session (duet-message-session message)))
     (duet-model-announce (duet-session-model session) 'message-changed session message)))
 
-(defun duet-events--message (session turn type data seq time)
-  "Apply to SESSION an event of TURN about a message.
-The event has TYPE, DATA, the number SEQ and the TIME."
-  (pcase type
-    ((or "message_delta" "thinking_delta")
-     (duet-events--delta session turn (if (equal type "message_delta") 'text 'thinking)
-                         data seq time))
-    ("conversation_updated"
-     (pcase (duet-get-string data :event_type)
-       ((or "tool_call" "tool_result") (duet-events--tool session turn data seq time))
-       ((and kind (or "message" "thinking" "system"))
-        (duet-events--whole session turn kind data seq time))
-       (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
-    ("queue_changed" (duet-events--queue session turn data seq))
-    ("plan" (duet-events--put session turn (duet-events--plan-key turn) 'plan
-                              (duet-get-objects data :entries) seq time))
-    ("diff_updated"
-     (when-let ((path (duet-get-string data :path)))
-       (duet-events--put session turn (duet-events--diff-key turn path) 'diff
-                         data seq time)))
-    ;; These errors also arrive as messages of the conversation.
-    ((and "task_error" (guard (not (member (duet-get-string data :code)
-                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
-                                             "SETTING_IGNORED" "RULES_NOT_ASKED")))))
-     (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
-                                       :session session :turn turn :seq seq
-                                       :created time)))
-       (duet-message-set-text message (or (duet-get-string data :message)
-                                          "The agent reports an error"))
-       (duet-events--add session message)))))
+(defun duet-events--turn-of (event)
+  "Return the id of the turn of EVENT, or nil."
+  (duet-get-string event :turn_uuid))
 
-(defun duet-events--plan-key (turn)
-  "Return the key of the plan of TURN."
-  (concat "plan:" turn))
+(defun duet-events--seq (event)
+  "Return the number of EVENT, 0 if it has none."
+  (or (duet-get-number event :seq) 0))
 
-(defun duet-events--diff-key (turn path)
-  "Return the key of the change of TURN in the file PATH."
-  (format "diff:%s:%s" turn path))
+(defun duet-events--message (session event)
+  "Apply to SESSION an EVENT about a message."
+  (let ((data (duet-get event :data)))
+    (pcase (duet-get-string event :kind)
+      ("text.delta" (duet-events--delta session 'text event data))
+      ("thought.delta" (duet-events--delta session 'thinking event data))
+      ("queue.changed" (duet-events--queue session event data))
+      ("agent.error" (duet-events--error session event data))
+      ("plan" (duet-events--put session event (cl-list* :type "plan" data)))
+      ("change.made"
+       (duet-events--put session event (list :type "change" :change data
+                                             :key (duet-get-string data :path))))
+      ("approval.closed"
+       (duet-events--put session event (list :type "answer" :answer data
+                                             :key (duet-get-string data :approval))))
+      (_ (duet-events--put session event data)))))
 
-(defun duet-events--answer-key (id)
-  "Return the key of the answer to the question ID."
-  (concat "answer:" id))
+(defun duet-events--put (session event item)
+  "Store ITEM, which EVENT has, in SESSION."
+  (when-let ((new (duet-events--item
+                   session
+                   (cl-list* :turn_uuid (duet-events--turn-of event)
+                             :seq (duet-events--seq event)
+                             :created_at (duet-get-string event :time)
+                             item))))
+    (duet-events--add session new)))
 
-(defun duet-events--delta (session turn kind data seq time)
-  "Add the text in DATA to a message of TURN in SESSION, of KIND.
-SEQ and TIME are the event's."
-  (let ((key (duet-get-string data :message_id))
-        (delta (duet-get-string data :delta)))
+(defun duet-events--error (session event data)
+  "Add to SESSION a message about the agent's error in DATA of EVENT.
+Some of these errors also arrive as notices, which are shown instead."
+  (unless (member (duet-get-string data :code)
+                  '("MCP_SERVER_FAILED" "CONTENT_REFUSED" "SETTING_IGNORED"
+                    "RULES_NOT_ASKED"))
+    (let* ((seq (duet-events--seq event))
+           (message (make-duet-message :key (format "error:%s" seq) :kind 'error
+                                       :session session :turn (duet-events--turn-of event)
+                                       :seq seq :created (duet-get-string event :time))))
+      (duet-message-set-text message (or (duet-get-string data :message)
+                                         "The agent reports an error"))
+      (duet-events--add session message))))
+
+(defun duet-events--delta (session kind event data)
+  "Add the text in DATA of EVENT to a message of SESSION, of KIND."
+  (let ((key (duet-get-string data :key))
+        (delta (duet-get-string data :text))
+        (seq (duet-events--seq event)))
     (when (and key delta)
       (let ((message (duet-session-message session key)))
         (cond
          ((null message)
           (duet-events--add session (make-duet-message
-                                     :key key :kind kind :session session :turn turn
+                                     :key key :kind kind :session session
+                                     :turn (duet-events--turn-of event)
                                      :parent (duet-get-string data :parent_tool_use_id)
-                                     :open t :seq seq :created time
+                                     :open t :seq seq :created (duet-get-string event :time)
                                      :chunks (list delta)
                                      :size (length delta))))
          ((and (duet-message-open message)
@@ -108,64 +115,15 @@ SEQ and TIME are the event's."
           (duet-model-announce (duet-session-model session)
                                'message-text session message delta)))))))
 
-(defun duet-events--kind (type role)
-  "Return the kind of a message of the protocol's TYPE, in ROLE."
-  (pcase type
-    ("thinking" 'thinking)
-    ("system" 'system)
-    ("plan" 'plan)
-    ("diff" 'diff)
-    ("approval" 'answer)
-    (_ (if (equal role "user") 'prompt 'text))))
-
-(defun duet-events--attachments (data)
-  "Return the attachments in DATA of an event or a conversation."
-  (or (duet-get-objects data :attachments)
-      (duet-get-objects (duet-get data :data) :attachments)))
-
-(defun duet-events--said-kind (type data)
-  "Return the kind of a message of the protocol's TYPE, with DATA.
-An agent's message with attachments is `content', its thought `sketch'."
-  (let ((kind (duet-events--kind type (duet-get-string data :role))))
-    (cond
-     ((null (duet-events--attachments data)) kind)
-     ((eq kind 'text) 'content)
-     ((eq kind 'thinking) 'sketch)
-     (t kind))))
-
-(defun duet-events--whole (session turn type data seq time)
-  "Complete a message of TURN in SESSION, of TYPE, from its whole text in DATA.
-SEQ and TIME are the event's."
-  (when-let ((key (duet-get-string data :message_id)))
-    (let ((message (duet-session-message session key))
-          (text (or (duet-get-string data :content) "")))
-      (cond
-       ((null message)
-        (duet-events--add session (make-duet-message
-                                   :key key :session session :turn turn :seq seq
-                                   :kind (duet-events--said-kind type data)
-                                   :parent (duet-get-string data :parent_tool_use_id)
-                                   :attachments (duet-events--attachments data)
-                                   :created time :chunks (list text)
-                                   :cut (and (duet-get data :truncated) t)
-                                   :size (length text))))
-       ((>= seq (duet-message-seq message))
-        (unless (if (duet-get data :truncated)
-                    (string-prefix-p text (duet-message-text message))
-                  (string= text (duet-message-text message)))
-          (duet-message-set-text message text)
-          (setf (duet-message-cut message) (and (duet-get data :truncated) t)))
-        (setf (duet-message-open message) nil
-              (duet-message-seq message) seq)
-        (duet-events--changed message))))))
-
-(defun duet-events--queue (session turn data seq)
-  "Apply to SESSION a change of its queue: DATA of the event SEQ of TURN.
-A text in DATA is the new prompt of TURN."
-  (let ((text (duet-get-string data :content))
+(defun duet-events--queue (session event data)
+  "Apply to SESSION a change of its queue, from DATA of EVENT.
+A prompt in DATA is the new prompt of the turn of EVENT."
+  (let ((text (duet-get-string data :prompt))
+        (seq (duet-events--seq event))
         (prompt (cl-find-if (lambda (message)
                               (and (eq (duet-message-kind message) 'prompt)
-                                   (equal (duet-message-turn message) turn)))
+                                   (equal (duet-message-turn message)
+                                          (duet-events--turn-of event))))
                             (duet-session-order session))))
     (when (and text prompt (>= seq (duet-message-seq prompt)))
       (duet-message-set-text prompt text)
@@ -174,140 +132,182 @@ A text in DATA is the new prompt of TURN."
       (duet-events--changed prompt)))
   (duet-model-arrange-messages session (duet-get-strings data :order)))
 
-(defun duet-events--put (session turn key kind data seq time)
-  "Set the data of the message KEY of TURN in SESSION, of KIND, to DATA.
-SEQ and TIME are the event's."
-  (let ((message (duet-session-message session key)))
+;;;; Items
+
+(defun duet-events-key (item)
+  "Return the key of the message of ITEM, which is unique in its session.
+ITEM is one of the server's items, or a match of a search.  Return nil if it
+is invalid."
+  (let ((turn (or (duet-get-string item :turn_uuid) ""))
+        (key (duet-get-string item :key)))
+    (pcase (duet-get-string item :type)
+      ("plan" (concat "plan:" turn))
+      ((guard (null key)) nil)
+      ("change" (format "diff:%s:%s" turn key))
+      ("answer" (concat "answer:" key))
+      ;; An agent may use the same id in each turn.
+      ("tool_call" (concat turn "/" key))
+      ((or "message" "thought" "notice") key))))
+
+(defun duet-events--kind (item)
+  "Return the kind of the message of ITEM.
+An agent's message with attachments is `content', its thought `sketch'."
+  (let ((attached (duet-get-objects item :attachments)))
+    (pcase (duet-get-string item :type)
+      ("tool_call" 'tool)
+      ("plan" 'plan)
+      ("change" 'diff)
+      ("answer" 'answer)
+      ("notice" 'system)
+      ("thought" (if attached 'sketch 'thinking))
+      (_ (cond ((equal (duet-get-string item :role) "user") 'prompt)
+               (attached 'content)
+               (t 'text))))))
+
+(defun duet-events--item (session item)
+  "Store ITEM in SESSION, and return its message if that is new.
+A new message is not in the order of SESSION yet.  An older ITEM than the
+message is ignored."
+  (let* ((key (duet-events-key item))
+         (old (and key (duet-session-message session key)))
+         (seq (or (duet-get-number item :seq) 0)))
     (cond
-     ((null message)
-      (duet-events--add session (make-duet-message
-                                 :key key :kind kind :session session :turn turn
-                                 :seq seq :created time :data data)))
-     ((>= seq (duet-message-seq message))
-      (setf (duet-message-data message) data
-            (duet-message-seq message) seq)
-      (duet-events--changed message)))))
+     ((null key) (duet-log "An item that is not known: %s" (duet-log-brief item)) nil)
+     ((and old (< seq (duet-message-seq old))) nil)
+     (t
+      (let ((message (or old (duet-events--new session key item))))
+        (setf (duet-message-seq message) seq)
+        (unless (duet-message-created message)
+          (setf (duet-message-created message) (duet-get-string item :created_at)))
+        (duet-events--store message item)
+        (cond
+         ((null old) message)
+         ;; A message of a page that is being loaded is not shown yet.
+         ((memq old (duet-session-order session))
+          (duet-events--changed old)
+          nil)))))))
 
-(defun duet-events--tool (session turn data seq time)
-  "Apply to SESSION the tool call of TURN in DATA.
-SEQ and TIME are the event's."
-  (when-let ((id (or (duet-get-string data :tool_result_for_id)
-                     (duet-get-string data :tool_id))))
-    ;; An agent may use the same id in each turn.
-    (let* ((key (concat turn "/" id))
-           (old (duet-session-message session key))
-           (tool (or old (make-duet-tool :key key :kind 'tool :session session :turn turn
-                                         :id id :seq seq :created time))))
-      (when (>= seq (duet-message-seq tool))
-        (setf (duet-message-seq tool) seq)
-        (duet-events--tool-members tool data)
-        (if old
-            (duet-events--changed tool)
-          (duet-events--add session tool))))))
+(defun duet-events--new (session key item)
+  "Return a message for SESSION with KEY and the place and kind of ITEM."
+  (let ((turn (or (duet-get-string item :turn_uuid) ""))
+        (kind (duet-events--kind item)))
+    (if (eq kind 'tool)
+        (make-duet-tool :key key :kind kind :session session :turn turn
+                        :id (duet-get-string item :key))
+      (make-duet-message :key key :kind kind :session session :turn turn
+                         :parent (duet-get-string item :parent_tool_use_id)
+                         :attachments (duet-get-objects item :attachments)))))
 
-(defun duet-events--tool-members (tool data)
-  "Store the members of DATA, of an event or a conversation, in TOOL."
-  (cl-macrolet ((take (accessor &rest keys)
-                  `(when-let ((value (or ,@(mapcar (lambda (key)
-                                                     `(duet-get-string data ,key))
-                                                   keys))))
+(defun duet-events--store (message item)
+  "Store the members of ITEM in MESSAGE."
+  (if (duet-tool-p message)
+      (duet-events--tool-members message item)
+    (setf (duet-message-open message) (and (duet-get item :open) t))
+    (pcase (duet-get-string item :type)
+      ("plan" (setf (duet-message-data message) (duet-get-objects item :entries)))
+      ;; A page lacks the diff.
+      ("change" (unless (and (duet-message-data message)
+                             (not (duet-get-string item :change :diff)))
+                  (setf (duet-message-data message) (duet-get item :change))))
+      ("answer" (setf (duet-message-data message) (duet-get item :answer)))
+      (_ (duet-events--text message item)))))
+
+(defun duet-events--text (message item)
+  "Store the text of ITEM in MESSAGE.
+If it is cut, it does not shorten the text that MESSAGE has."
+  (let ((text (or (duet-get-string item :text) ""))
+        (cut (and (duet-get item :truncated) t)))
+    (unless (and cut (string-prefix-p text (duet-message-text message)))
+      (unless (string= text (duet-message-text message))
+        (duet-message-set-text message text))
+      (setf (duet-message-cut message) cut))
+    (setf (duet-message-loaded message) (duet-message-open message))))
+
+(defun duet-events--tool-members (tool item)
+  "Store the members of ITEM, a tool call, in TOOL.
+Members that ITEM lacks stay."
+  (cl-macrolet ((take (accessor key)
+                  `(when-let ((value (duet-get-string item ,key)))
                      (setf (,accessor tool) value))))
     (take duet-tool-name :tool_name)
-    (take duet-tool-title :tool_title :title)
+    (take duet-tool-title :title)
     (take duet-tool-tool-kind :tool_kind)
-    (take duet-tool-result :tool_result_content)
-    (take duet-tool-approval :approval_id)
+    (take duet-tool-result :result)
     (take duet-tool-refused-by :refused_by)
     (take duet-tool-refusal :refusal)
     (take duet-tool-parent :parent_tool_use_id))
-  (when-let ((status (or (duet-get-string data :tool_status)
-                         (duet-get-string data :status))))
+  (when-let ((status (duet-get-string item :status)))
     (setf (duet-tool-status tool) (intern status)))
-  (when-let ((input (or (duet-get data :tool_input)
-                        (duet-events--json (duet-get-string data :tool_input_json)))))
+  (when-let ((input (duet-get item :tool_input)))
     (setf (duet-tool-input tool) input))
-  (when-let ((more (or (duet-get data :tool_data)
-                       (and (not (duet-get-string data :tool_result_for_id))
-                            (duet-get data :data)))))
-    (setf (duet-tool-paths tool) (duet-get-strings more :paths)
-          (duet-tool-diffs tool) (duet-get-objects more :diffs)
-          (duet-tool-terminal tool) (duet-get-string more :terminal)
-          (duet-message-attachments tool) (duet-get-objects more :attachments)))
-  (cond ((duet-get data :truncated) (setf (duet-message-cut tool) t))
-        ;; A page has the whole input and result.
-        ((or (duet-get-string data :tool_input_json) (plist-member data :is_completed))
-         (setf (duet-message-cut tool) nil)))
+  (when-let ((details (duet-get item :details)))
+    (setf (duet-tool-paths tool) (duet-get-strings details :paths)
+          (duet-tool-diffs tool) (duet-get-objects details :diffs)
+          (duet-tool-terminal tool) (duet-get-string details :terminal)
+          (duet-message-attachments tool) (duet-get-objects details :attachments)))
+  (cond ((duet-get item :truncated) (setf (duet-message-cut tool) t))
+        ;; An item of a page is whole; an event may have only a part.
+        ((duet-get-string item :turn_state) (setf (duet-message-cut tool) nil)))
   (setf (duet-message-open tool)
         (not (memq (duet-tool-status tool) '(completed failed)))))
-
-(defun duet-events--json (text)
-  "Return the JSON in TEXT, or TEXT if it is invalid; return nil for nil."
-  (and text
-       (condition-case nil
-           (json-parse-string text :object-type 'plist
-                              :null-object nil :false-object :json-false)
-         (error text))))
 
 ;;; Events
 
 (defconst duet-events--orphans 200
   "Maximum number of events to keep for an unknown turn.")
 
-(defun duet-events-apply (model params)
-  "Apply to MODEL an event: PARAMS of the notification `event'.
-Signal no error, whatever PARAMS are."
-  (duet-log-guard (concat "An event that was not understood: " (duet-log-brief params))
-    (let ((type (duet-get-string params :event :type))
-          (seq (duet-get-number params :seq)))
-      (if (null type)
-          (duet-log "An event without a type: %s" (duet-log-brief params))
+(defun duet-events-apply (model event)
+  "Apply to MODEL an EVENT: the params of the notification `event'.
+Signal no error, whatever EVENT is."
+  (duet-log-guard (concat "An event that was not understood: " (duet-log-brief event))
+    (let ((seq (duet-get-number event :seq)))
+      (if (null (duet-get-string event :kind))
+          (duet-log "An event without a kind: %s" (duet-log-brief event))
         (when (and seq (> seq (or (duet-model-seq model) -1)))
           (setf (duet-model-seq model) seq))
-        (duet-events--apply model type (duet-get params :event :data)
-                            (or seq 0) (duet-get-string params :event :timestamp)
-                            (duet-get-string params :turn))))))
+        (duet-events--apply model event)))))
 
-(defun duet-events--apply (model type data seq time &optional number)
-  "Apply to MODEL an event: TYPE, DATA, its number SEQ and its TIME.
-NUMBER is the number of its number, or nil."
-  (pcase type
-    ("session_status_changed" (duet-events--status model data time number))
-    ((or "terminal_output" "terminal_exit")
-     (duet-model-announce model 'terminal nil data type))
-    ("change_decided" (duet-model-announce model 'decided nil data))
-    ("secret_requested" (duet-model-announce model 'secret nil data))
-    ;; These may belong to no session.
-    ("build_progress" (duet-model-announce model 'build nil data))
-    ("trigger_executed" (duet-events--trigger model data))
-    ("lagged" (duet-model-announce model 'lagged nil data))
-    ((or "hub_silent" "hub_answers")
-     (message "duet: %s" (or (duet-get-string data :message) type)))
-    ("log_damaged"
-     (duet-log "%s" (or (duet-get-string data :message) "The database is damaged"))
-     (duet-model-announce model 'lagged nil data))
-    ("approval_resolved" (duet-events--resolved model data seq time))
-    ("session_deleted" (duet-events--deleted model data))
-    ("new_approval" (duet-events--asks model data time number))
-    (_
-     (let* ((turn (duet-get-string data :session_id))
-            (session (and turn (gethash turn (duet-model-turns model)))))
-       (cond
-        ((null turn) (duet-log "Event %s names no session: %s" type (duet-log-brief data)))
-        ((null session) (duet-events--orphan model turn (list type data seq time number)))
-        ((not (member type duet-events--message-types))
-         (duet-events--settings session type data))
-        (t
-         (duet-events--touch session time)
-         (when (equal type "queue_changed")
-           (duet-model-arrange-turns session (duet-get-strings data :order)))
-         (when (and (equal (duet-get-string data :event_type) "message")
-                    (equal (duet-get-string data :role) "user"))
-           (duet-events--prompt session data))
-         (when (equal (duet-get-string data :subtype) "budget_near")
-           (duet-events--near session turn data))
-         (pcase (duet-session-loaded session)
-           ('loading (push (list type data seq time) (duet-session-held session)))
-           ('t (duet-events--message session turn type data seq time)))))))))
+(defun duet-events--apply (model event)
+  "Apply EVENT to MODEL."
+  (let* ((kind (duet-get-string event :kind))
+         (data (duet-get event :data))
+         (turn (duet-events--turn-of event))
+         (session (and turn (gethash turn (duet-model-turns model)))))
+    (pcase kind
+      ("turn.state" (duet-events--status model event data))
+      ((or "terminal.output" "terminal.exited")
+       (duet-model-announce model 'terminal nil data kind))
+      ("terminal.lagged")
+      ("change.decided" (duet-model-announce model 'decided session data turn))
+      ("secret.requested" (duet-model-announce model 'secret nil data))
+      ;; These may belong to no session.
+      ("build.progress" (duet-model-announce model 'build nil data))
+      ("trigger.fired" (duet-events--trigger model data))
+      ("lagged" (duet-model-announce model 'lagged nil data))
+      ((or "daemon.silent" "daemon.answers")
+       (message "duet: %s" (or (duet-get-string data :message) kind)))
+      ("log.damaged"
+       (duet-log "%s" (or (duet-get-string data :message) "The database is damaged"))
+       (duet-model-announce model 'lagged nil data))
+      ("approval.opened" (duet-events--asks model event data))
+      ("approval.closed" (duet-events--resolved model event data))
+      ("session.deleted" (duet-events--deleted model data))
+      ((guard (null turn)) (duet-log "Event %s names no turn: %s" kind (duet-log-brief data)))
+      ((guard (null session)) (duet-events--orphan model turn event))
+      ((guard (not (member kind duet-events--message-kinds)))
+       (duet-events--settings session event data))
+      (_
+       (duet-events--touch session (duet-get-string event :time))
+       (when (equal kind "queue.changed")
+         (duet-model-arrange-turns session (duet-get-strings data :order)))
+       (when (and (equal (duet-get-string data :type) "message")
+                  (equal (duet-get-string data :role) "user"))
+         (duet-events--prompt session data))
+       (when (equal (duet-get-string data :subtype) "budget_near")
+         (duet-events--near session turn data))
+       (pcase (duet-session-loaded session)
+         ('loading (push event (duet-session-held session)))
+         ('t (duet-events--message session event)))))))
 
 (defun duet-events--trigger (model data)
   "Announce the action DATA of a trigger in the project of MODEL."
@@ -328,16 +328,16 @@ NUMBER is the number of its number, or nil."
 An early question can then show the name of its session."
   (unless (or (duet-session-summary session)
               (duet-get-string data :parent_tool_use_id))
-    (when-let ((content (duet-get-string data :content)))
+    (when-let ((text (duet-get-string data :text)))
       (setf (duet-session-summary session)
-            (substring content 0 (min 1000 (length content))))
+            (substring text 0 (min 1000 (length text))))
       (duet-model-announce (duet-session-model session) 'session session))))
 
 (defun duet-events--near (session id data)
   "Record that the turn ID of SESSION has nearly used up a budget, from DATA.
-The conversation shows that, too."
+The transcript shows that, too."
   (when-let ((turn (duet-session-turn session id)))
-    (setf (duet-turn-near turn) (duet-get-string data :content))
+    (setf (duet-turn-near turn) (duet-get-string data :text))
     (duet-model-announce (duet-session-model session) 'session session)))
 
 (defun duet-events--orphan (model turn event)
@@ -357,7 +357,7 @@ The conversation shows that, too."
   (when-let ((events (assoc turn (duet-model-orphans model))))
     (setf (duet-model-orphans model) (delq events (duet-model-orphans model)))
     (dolist (event (reverse (cdr events)))
-      (apply #'duet-events--apply model event))))
+      (duet-events--apply model event))))
 
 
 ;;;; Sessions
@@ -386,21 +386,21 @@ It begins with the number of SESSION."
     (setf (duet-turn-number turn) number
           (duet-session-number session) (car (split-string number "\\.")))))
 
-(defun duet-events--status (model data time &optional number)
-  "Apply to MODEL a change of a turn's state, from DATA at TIME.
-NUMBER is the number of the turn, or nil."
-  (let ((id (duet-get-string data :session_id))
-        (uuid (duet-get-string data :thread_id))
-        (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
+(defun duet-events--status (model event data)
+  "Apply to MODEL a change of a turn's state, from DATA of EVENT."
+  (let ((id (duet-events--turn-of event))
+        (uuid (duet-get-string data :session_uuid))
+        (state (duet-get-string data :state))
+        (time (duet-get-string event :time)))
     (if (not (and id uuid state))
-        (duet-log "A change of state with members missing: %s" (duet-log-brief data))
+        (duet-log "A change of state with members missing: %s" (duet-log-brief event))
       (let* ((session (duet-events--session model uuid))
              (turn (duet-events--turn session id time)))
-        (duet-events--name session turn number)
+        (duet-events--name session turn (duet-get-string event :turn))
         (setf (duet-session-heard session) (duet-model-tick model))
         (duet-turn-change turn (intern state) time (duet-get-string data :error)
                           (duet-get-string data :error_code))
-        (when-let ((parent (duet-get-string data :parent_session_id)))
+        (when-let ((parent (duet-get-string data :parent_uuid)))
           (setf (duet-turn-parent turn) parent)
           (duet-model-arrange-turn session turn))
         (when-let ((title (duet-get-string data :title)))
@@ -417,10 +417,10 @@ NUMBER is the number of the turn, or nil."
 (defun duet-events--deleted (model data)
   "Remove from MODEL the deleted turns of a session in DATA.
 If turns remain, because others were forked from them, archive the session."
-  (when-let* ((id (duet-get-string data :thread_id))
+  (when-let* ((id (duet-get-string data :session_uuid))
               (session (gethash id (duet-model-sessions model))))
     (setf (duet-session-heard session) (duet-model-tick model))
-    (seq-doseq (turn (duet-get data :session_ids))
+    (seq-doseq (turn (duet-get data :turn_uuids))
       (duet-model-vanish model turn)
       (remhash turn (duet-model-turns model))
       (maphash (lambda (key approval)
@@ -472,19 +472,19 @@ has the message."
                                         (duet-turn-error turn))))
     (duet-events--add session message)))
 
-(defun duet-events--settings (session type data)
-  "Apply to SESSION an event of TYPE with DATA that changes no message."
+(defun duet-events--settings (session event data)
+  "Apply to SESSION an EVENT with DATA that changes no message."
   (let ((now (duet-model-tick (duet-session-model session))))
     ;; Some agents send their usage very often, and nothing else with it.
-    (if (equal type "usage") (setf (duet-session-counted session) now)
+    (if (equal (duet-get-string event :kind) "usage") (setf (duet-session-counted session) now)
       (setf (duet-session-heard session) now)))
-  (pcase type
-    ("session_settings_changed"
+  (pcase (duet-get-string event :kind)
+    ("session.changed"
      (when (plist-member data :title)
        (setf (duet-session-title session) (duet-get-string data :title)))
      (when-let ((agent (duet-get-string data :requested_agent)))
        (duet-session-set-agent session agent))
-     (when-let ((mode (duet-get-string data :permission_mode)))
+     (when-let ((mode (duet-get-string data :mode)))
        (setf (duet-session-mode session) mode
              (duet-session-asked-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
@@ -495,22 +495,22 @@ has the message."
        (duet-session-set-agent-mode session mode))
      (when (plist-member data :archived)
        (setf (duet-session-archived session) (duet-get data :archived))))
-    ("agent_session"
+    ("agent.session"
      (duet-session-merge-agent-info session data)
      (when-let ((mode (duet-get-string data :mode :current)))
        (duet-session-set-agent-mode session mode)))
     ("usage" (duet-events-add-usage session data))
-    ("agent_silent"
-     (when-let ((turn (duet-session-turn session (duet-get-string data :session_id))))
+    ("agent.silent"
+     (when-let ((turn (duet-session-turn session (duet-events--turn-of event))))
        (duet-turn-be-silent turn
                             (and (not (eq (duet-get data :ended) t))
                                  (duet-get-string data :since))
                             (duet-get-string data :note)
                             (duet-get-string data :tool_title))))
-    ((pred (lambda (type) (member type duet-gates-events)))
-     (duet-gates-apply session type data))
-    ((or "task_progress" "agent_update"))
-    (_ (duet-log "An event of a type that is not known: %s" type)))
+    ((and kind (guard (member kind duet-gates-events)))
+     (duet-gates-apply session kind data))
+    ((or "progress" "agent.update"))
+    (kind (duet-log "An event of a kind that is not known: %s" kind)))
   (duet-model-announce (duet-session-model session) 'session session))
 
 (defun duet-events-add-usage (session data)
@@ -526,25 +526,24 @@ The members are :input_tokens, :output_tokens, :context_used,
 
 ;;;; Questions
 
-(defun duet-events--asks (model data time number)
-  "Apply to MODEL an agent's new question in DATA, at TIME, of NUMBER, a number."
+(defun duet-events--asks (model event data)
+  "Apply to MODEL an agent's new question, from DATA of EVENT."
   (let ((now (duet-model-tick model)))
-    (remhash (duet-events--approval-id data) (duet-model-gone model))
-    (duet-events--approval model (if number (append data (list :turn number)) data) time now)))
+    (remhash (duet-get-string data :approval) (duet-model-gone model))
+    (duet-events--approval model
+                           (cl-list* :turn_uuid (duet-events--turn-of event)
+                                     :turn (duet-get-string event :turn)
+                                     :created_at (duet-get-string event :time)
+                                     data)
+                           now)))
 
-(defun duet-events--approval-id (data)
-  "Return the id of the question in DATA, of an event or a reply."
-  (or (duet-get-string data :approval) (duet-get-string data :approval_id)))
-
-(defun duet-events--approval (model data time &optional now)
-  "Add to MODEL the question in DATA, of an event at TIME.
+(defun duet-events--approval (model data &optional now)
+  "Add to MODEL the question in DATA, as approval.list has it.
 NOW is its time by the clock of MODEL, or nil if it is from a reply."
-  (if-let ((id (duet-events--approval-id data)))
-      (let* ((turn (or (duet-get-string data :turn_uuid) (duet-get-string data :session_id)))
+  (if-let ((id (duet-get-string data :approval)))
+      (let* ((turn (duet-get-string data :turn_uuid))
              (old (gethash id (duet-model-approvals model)))
              (approval (or old (make-duet-approval :id id))))
-        (unless (or (null time) (duet-get-string data :created_at))
-          (setq data (append data (list :created_at time))))
         (setf (duet-approval-call approval) (or (duet-get-string data :tool_use_id)
                                                 (duet-get-string data :call_id))
               (duet-approval-turn approval) turn
@@ -562,36 +561,34 @@ NOW is its time by the clock of MODEL, or nil if it is from a reply."
                              approval))
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
-(defun duet-events--answered (session data seq time)
-  "Add to SESSION the answer in DATA, of an event with SEQ and TIME.
+(defun duet-events--answered (session event data)
+  "Add to SESSION the answer in DATA of EVENT.
 It is the answer of the user, or the denial by a rule or a mode.
-The server sends the same answers in the pages of a conversation."
+The server has the same answers among the items of a session."
   (when (and session (eq (duet-session-loaded session) t)
-             (or (equal (duet-get-string data :decision) "denied")
+             (or (equal (duet-get-string data :status) "denied")
                  (and (equal (duet-get-string data :decided_by) "user")
-                      (or (not (equal (duet-get-string data :decision) "approved"))
+                      (or (not (equal (duet-get-string data :status) "approved"))
                           (duet-get data :input_was_edited)))))
-    (duet-events--put session (duet-get-string data :session_id)
-                      (duet-events--answer-key (duet-get-string data :approval_id))
-                      'answer data (or seq 0) time)))
+    (duet-events--message session event)))
 
-(defun duet-events--resolved (model data &optional seq time)
-  "Remove the question in DATA, an event of SEQ and TIME, from MODEL."
-  (when-let* ((id (duet-get-string data :approval_id))
+(defun duet-events--resolved (model event data)
+  "Remove the question in DATA of EVENT from MODEL."
+  (when-let* ((id (duet-get-string data :approval))
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
     (remhash id (duet-model-approvals model))
     (duet-model-vanish model id)
     (setf (duet-approval-status approval)
-          (intern (or (duet-get-string data :decision) "resolved")))
-    (let ((session (gethash (duet-get-string data :session_id) (duet-model-turns model))))
-      (duet-events--answered session data seq time)
+          (intern (or (duet-get-string data :status) "resolved")))
+    (let ((session (gethash (duet-events--turn-of event) (duet-model-turns model))))
+      (duet-events--answered session event data)
       (duet-model-announce model 'approval-resolved session approval data))))
 
 ;;; Replies
 
-;; These functions apply the results of requests: sessions, parts of a conversation,
-;; open questions.  A reply that is older than an event changes nothing.
+;; These functions apply the results of requests: sessions, pages of items, open
+;; questions.  A reply that is older than an event changes nothing.
 
 (defun duet-pages-load-session (model object &optional asked)
   "Apply to MODEL a session from the server's OBJECT, and return it.
@@ -628,7 +625,7 @@ time of the request by the clock of MODEL.  Later events are newer."
           (setf (duet-session-title session) (duet-get-string object :title)
                 (duet-session-archived session) (duet-get object :archived)
                 (duet-session-background session) (duet-get-objects object :background)))
-        ;; The conversation may have had another agent earlier.
+        ;; The session may have had another agent earlier.
         (when (or (null (duet-session-agent session))
                   (and (eq turn (duet-session-leaf session)) (not old)))
           (duet-session-set-agent session (duet-pages-agent object)))
@@ -651,7 +648,7 @@ time of the request by the clock of MODEL.  Later events are newer."
         session)))))
 
 (defun duet-pages-agent (object)
-  "Return the agent for the next prompt of OBJECT, a conversation's last turn."
+  "Return the agent for the next prompt of OBJECT, a session's last turn."
   (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
 
 (defun duet-pages-old-p (session asked)
@@ -690,26 +687,26 @@ events, for which the list is outdated."
       old)))
 
 
-;;;; Pages of a conversation
+;;;; Pages of items
 
 (defun duet-pages-load (session objects where)
-  "Add to SESSION a part of its conversation: the vector OBJECTS.
-WHERE is `older' if it precedes the loaded part, else `newer'.  Return the
-new messages."
-  (duet-log-guard "A conversation that was not understood"
+  "Add to SESSION a page of its items: the vector OBJECTS.
+WHERE is `older' if it precedes the loaded messages, else `newer'.  Return
+the new messages."
+  (duet-log-guard "A page of items that was not understood"
     (let ((new '())
           (after (when-let (((eq where 'older))
                             (first (car (last (duet-session-order session)))))
                    (duet-message-turn first))))
       (seq-do-indexed
        (lambda (object index)
-         (duet-log-guard "A part of a conversation that was not understood"
+         (duet-log-guard "An item that was not understood"
            (dolist (message
-                    (list (duet-pages--events session object)
+                    (list (duet-events--item session object)
                           (duet-pages--end session object
                                            (if (< (1+ index) (length objects))
                                                (duet-get-string (elt objects (1+ index))
-                                                                :session_id)
+                                                                :turn_uuid)
                                              after))))
              (when message
                (puthash (duet-message-key message) message
@@ -725,88 +722,31 @@ new messages."
                            session (reverse new) where)
       (reverse new))))
 
-(defun duet-pages-key (object)
-  "Return the key of the message of OBJECT, a part of a conversation."
-  (let ((type (duet-get-string object :event_type))
-        (turn (or (duet-get-string object :session_id) ""))
-        (data (duet-get object :data)))
-    (cond
-     ((member type '("tool_call" "tool_result"))
-      (concat turn "/" (or (duet-get-string object :tool_id)
-                           (duet-get-string object :tool_result_for_id))))
-     ((equal type "plan") (duet-events--plan-key turn))
-     ((equal type "diff") (duet-events--diff-key turn (duet-get-string data :path)))
-     ((equal type "approval")
-      (duet-events--answer-key (duet-get-string data :approval_id)))
-     (t (or (duet-get-string object :key) (format "item-%s" (duet-get object :id)))))))
-
-(defun duet-pages--events (session object)
-  "Return the new message of OBJECT, a part of SESSION's conversation.
-If the message exists already, update it and return nil."
-  (let* ((type (duet-get-string object :event_type))
-         (tool (member type '("tool_call" "tool_result")))
-         (turn (or (duet-get-string object :session_id) ""))
-         (data (duet-get object :data))
-         (key (duet-pages-key object))
-         (seq (or (duet-get-number object :seq) 0))
-         (old (duet-session-message session key))
-         (text (or (duet-get-string object :content) ""))
-         (open (not (duet-get object :is_completed)))
-         (message
-          (or old
-              (if tool
-                  (make-duet-tool :key key :kind 'tool :session session :turn turn
-                                  :id (substring key (1+ (length turn))))
-                (make-duet-message :key key :session session :turn turn
-                                   :parent (duet-get-string object :parent_tool_use_id)
-                                   :attachments (duet-events--attachments object)
-                                   :kind (duet-events--said-kind type object))))))
-    (when (>= seq (duet-message-seq message))
-      (setf (duet-message-seq message) seq
-            (duet-message-open message) open)
-      (unless (duet-message-created message)
-        (setf (duet-message-created message) (duet-get-string object :created_at)))
-      (pcase (duet-message-kind message)
-        ('tool (duet-events--tool-members message object))
-        ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
-        ;; A message from an event already has the diff.
-        ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
-        (_ (unless (and old (string= text (duet-message-text old)))
-             (duet-message-set-text message text))
-           (setf (duet-message-cut message) nil)
-           (setf (duet-message-loaded message) open)))
-      (when old
-        ;; A message of this page is not shown yet.
-        (when (memq old (duet-session-order session))
-          (duet-events--changed old))))
-    (and (not old) message)))
-
 (defun duet-pages-loaded (session)
   "End the loading of SESSION: apply the events that were held for it."
   (let ((held (reverse (duet-session-held session)))
         (duet-model-late t))
     (setf (duet-session-loaded session) t
           (duet-session-held session) nil)
-    (pcase-dolist (`(,type ,data ,seq ,time) held)
+    (dolist (event held)
       (duet-log-guard "An event that was not understood"
-        (duet-events--message session (duet-get-string data :session_id)
-                              type data seq time)))
+        (duet-events--message session event)))
     (dolist (turn (reverse (duet-session-turns session)))
       (duet-pages--ended session turn))))
 
 (defun duet-pages--end (session object next)
-  "Return a message about the end of the turn of OBJECT, a part of SESSION.
-NEXT is the turn of the part behind it, or nil if that is unknown.  Return nil
+  "Return a message about the end of the turn of OBJECT, an item of SESSION.
+NEXT is the turn of the item behind it, or nil if that is unknown.  Return nil
 if the turn goes on there or ended well, or if SESSION has the message."
-  (when-let ((state (duet-get-string object :session_state))
-             (id (duet-get-string object :session_id))
+  (when-let ((state (duet-get-string object :turn_state))
+             (id (duet-get-string object :turn_uuid))
              ((and next (not (equal next id)))))
     (let ((turn (duet-session-turn session id)))
       (duet-events--end session id (intern state) (and turn (duet-turn-error turn))))))
 
 (defun duet-pages--ended (session turn)
   "Add a message to SESSION if TURN, which has messages, did not end well.
-No part of the conversation has that message."
+No item has that message."
   (when (and (eq (duet-session-loaded session) t)
              (cl-find (duet-turn-id turn) (duet-session-order session)
                       :key #'duet-message-turn :test #'equal))
@@ -824,11 +764,11 @@ or nil for now."
       (dolist (approval (duet-model-approval-list model))
         (unless (or (member (duet-approval-id approval) ids)
                     (and asked (> (duet-approval-heard approval) asked)))
-          (duet-events--resolved model (list :approval_id (duet-approval-id approval)
-                                             :session_id (duet-approval-turn approval)))))
+          (duet-events--resolved model (list :turn_uuid (duet-approval-turn approval))
+                                 (list :approval (duet-approval-id approval)))))
       (seq-do (lambda (object)
                 (unless (duet-model-gone-p model (duet-get-string object :approval) asked)
-                  (duet-events--approval model object nil)))
+                  (duet-events--approval model object)))
               objects))))
 
 (provide 'duet-events)

@@ -147,7 +147,7 @@
     ["Previous Prompt" duet-prompt-previous]
     ["Fold or Unfold All" duet-section-toggle-all]
     ["Earlier Messages" duet-transcript-earlier
-     :enable (> (duet-session-offset duet-session) 0)]
+     :enable (duet-session-before duet-session)]
     ["Archive" duet-archive]
     ["Delete…" duet-delete :help "Delete this session for good"]
     ["Refresh" duet-transcript-refresh]

@@ -11,7 +11,7 @@
 ;; and from there to the observers.
 ;;
 ;; A session is a conversation with an agent, and a turn is one prompt and the work
-;; on it.  In events, session_id names a turn, and thread_id a session.
+;; on it.
 ;;
 ;; `duet-model-add-observer' adds an observer, a function that is called with
 ;;
@@ -28,9 +28,9 @@
 ;;   messages-total       nil
 ;;   approval             a `duet-approval'
 ;;   approval-resolved    a `duet-approval'
-;;   terminal             data of the event, and its type as EXTRA
+;;   terminal             data of the event, and its kind as EXTRA
 ;;   secret               data of the event
-;;   decided              data of the event: a client decided about a change
+;;   decided              data of the event, and its turn as EXTRA: a change is decided
 ;;   build                data of the event: a build began or ended
 ;;   build-progress       data of the notification: progress of a build of this Emacs
 ;;   build-diagnostic     data of the notification: a finding of a build of this Emacs
@@ -105,7 +105,7 @@ The comparison ignores the Z at the end: fractions differ in length."
 
 (cl-defstruct (duet-turn (:copier nil))
   "One prompt and its execution, or work that an agent began by itself."
-  (id nil :documentation "The protocol's turn_uuid, or session_id.")
+  (id nil :documentation "The protocol's turn_uuid.")
   (number nil :documentation "Its number in the project, such as \"12.3\", or nil.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
@@ -184,7 +184,7 @@ NOTE is its last complaint, and TOOL its open tool call; each may be nil."
 
 (cl-defstruct (duet-tool (:include duet-message) (:copier nil))
   "A tool call."
-  id name title tool-kind status input result paths diffs terminal approval
+  id name title tool-kind status input result paths diffs terminal
   (refused-by nil :documentation "The client or rule that denied it, as the protocol has it.")
   (refusal nil :documentation "Why, in words."))
 
@@ -263,7 +263,7 @@ within that page."
   "The data of a project."
   (root nil :documentation "The project's directory.")
   (sessions (make-hash-table :test #'equal)
-            :documentation "The sessions by the ids of their threads.")
+            :documentation "The sessions by their ids.")
   (listed nil :documentation "Whether the server's list of sessions has come.")
   (turns (make-hash-table :test #'equal)
          :documentation "The sessions by the ids of their turns.")
@@ -278,7 +278,7 @@ within that page."
 
 (cl-defstruct (duet-session (:copier nil))
   "A conversation with an agent."
-  (id nil :documentation "The protocol's session_uuid, or thread_id.")
+  (id nil :documentation "The protocol's session_uuid.")
   (number nil :documentation "Its number in the project, such as \"12\", or nil.")
   (model nil :documentation "The `duet-model' that has it.")
   (title nil :documentation "The title that a user gave it, or nil.")
@@ -304,7 +304,7 @@ within that page."
   (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
   (messages (make-hash-table :test #'equal) :documentation "Messages by key.")
   (order nil :documentation "Messages, the newest first.")
-  (offset 0 :documentation "How many events of the conversation precede them.")
+  (before nil :documentation "The id of the item before which there are more, or nil.")
   (held nil :documentation "Events that wait for the end of the loading."))
 
 (cl-defstruct (duet-approval (:copier nil))
@@ -547,7 +547,7 @@ If the agent has no name for it, return ID."
   (setf (duet-session-loaded session) nil
         (duet-session-order session) nil
         (duet-session-held session) nil
-        (duet-session-offset session) 0)
+        (duet-session-before session) nil)
   (clrhash (duet-session-messages session)))
 
 
@@ -654,22 +654,22 @@ most MOST generations, 100 if nil."
 ;; gates is the agent's next prompt.  The transcript shows the results, and its header
 ;; line the state, which this part stores.
 
-(defconst duet-gates-events '("iteration_start" "gate_start" "gate_result" "gates_complete")
-  "The types of events about gates.")
+(defconst duet-gates-events '("gate.iteration" "gate.started" "gate.result" "gate.ended")
+  "The kinds of events about gates.")
 
-(defun duet-gates-apply (session type data)
-  "Apply an event of TYPE, one of `duet-gates-events', with DATA to SESSION."
+(defun duet-gates-apply (session kind data)
+  "Apply an event of KIND, one of `duet-gates-events', with DATA to SESSION."
   (setf (duet-session-gates session)
-        (list :state (pcase type
-                       ((or "gate_start" "gate_result") "checking")
-                       ("gates_complete" (duet-get-string data :gates_state))
+        (list :state (pcase kind
+                       ((or "gate.started" "gate.result") "checking")
+                       ("gate.ended" (duet-get-string data :gates_state))
                        (_ "working"))
               :iteration (or (duet-get-number data :iteration)
                              (plist-get (duet-session-gates session) :iteration))
               :max_iterations (or (duet-get-number data :max_iterations)
                                   (plist-get (duet-session-gates session) :max_iterations))
-              :gate (and (equal type "gate_start") (duet-get-string data :gate))))
-  (when (equal type "gate_result")
+              :gate (and (equal kind "gate.started") (duet-get-string data :gate))))
+  (when (equal kind "gate.result")
     (duet-model-announce (duet-session-model session) 'gate session data)))
 
 (defun duet-gates-load (session object)

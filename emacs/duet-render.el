@@ -213,8 +213,8 @@ WHERE is the client in which the user answered."
 (defun duet-render--answer (message)
   "Return the text of MESSAGE, the answer to a question."
   (let* ((data (duet-message-data message))
-         (denied (equal (duet-get-string data :decision) "denied"))
-         (text (duet-get-string data :response_text))
+         (denied (equal (duet-get-string data :status) "denied"))
+         (text (duet-get-string data :response))
          ;; These words of the server are not a reason.
          (declined (and denied (equal text "declined")))
          (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
@@ -223,7 +223,7 @@ WHERE is the client in which the user answered."
                                   (duet-get-string data :decided_in))))
     (concat (duet-look-signed "❯" 'duet-prompt)
             (propertize
-             (pcase (duet-get-string data :decision)
+             (pcase (duet-get-string data :status)
                ("denied" (format "%s %s: " (if declined "Declined" "Denied") by))
                ("approved" (format "Allowed %s, with another input: " by))
                (_ (format "Answered %s: " by)))

@@ -196,7 +196,8 @@ Return nil if there is none."
 ;;   error.
 ;;
 ;; JSON is read and written as by jsonrpc.el: objects are property lists, arrays are
-;; vectors, null is nil, false is `:json-false'.
+;; vectors, null is nil, false is `:json-false'.  An empty object is nil, too: a request
+;; may ask for the difference.
 
 (defcustom duet-rpc-request-timeout 10
   "Default timeout of `duet-rpc-request', in seconds."
@@ -307,7 +308,7 @@ VALUE is data for jsonrpc.el to encode."
 
 (cl-defun duet-rpc-request-async (connection method params
                                              &key success-fn error-fn
-                                             timeout timeout-fn)
+                                             timeout timeout-fn exact)
   "Request METHOD with PARAMS of CONNECTION; return the id of the request.
 
 METHOD is a symbol or a string.  PARAMS nil means none.  Later one of these
@@ -320,6 +321,9 @@ is shown as a message;
 TIMEOUT-FN without arguments after TIMEOUT seconds, when the request is
 cancelled.  Without a TIMEOUT, the request never times out.
 
+If EXACT is non-nil, null in the result is `:null', and only an empty object is
+nil.
+
 See also `duet-rpc-cancel'."
   (let* ((duet-rpc-request--sent-id t)
          (success-fn (or success-fn #'ignore))
@@ -327,12 +331,15 @@ See also `duet-rpc-cancel'."
                        (lambda (err)
                          (message "duet-rpc: %s: %s" method (plist-get err :message)))))
          (timeout-fn (or timeout-fn #'ignore))
+         (process (jsonrpc--process connection))
          (settled nil)
          (settle (lambda (function &rest arguments)
                    (unless settled
                      (setq settled t)
+                     (when exact (duet-rpc-request--exact process -1))
                      (apply function arguments))))
          id)
+    (when exact (duet-rpc-request--exact process 1))
     (jsonrpc-async-request
      connection (duet-rpc-request--method method) (duet-rpc-request--params params)
      :success-fn (apply-partially settle success-fn)
@@ -451,9 +458,23 @@ Emacs would then lose the reply or the event.")
 
 (defun duet-rpc-request-read (filter process output)
   "Call FILTER with PROCESS and OUTPUT; bind `duet-rpc-request--reading' to t."
-  (let ((duet-rpc-request--reading t))
-    (funcall filter process
-             (if duet-rpc-request--no-nul (duet-rpc-request--without-nul process output) output))))
+  (let ((duet-rpc-request--reading t)
+        (output (if duet-rpc-request--no-nul (duet-rpc-request--without-nul process output)
+                  output)))
+    (if (memq (process-get process 'duet-rpc-request--exact) '(nil 0))
+        (funcall filter process output)
+      (cl-letf (((symbol-function 'jsonrpc--json-read) #'duet-rpc-request--json-read))
+        (funcall filter process output)))))
+
+(defun duet-rpc-request--exact (process change)
+  "Add CHANGE to the number of exact requests of PROCESS.
+While there are some, null is read as `:null'."
+  (process-put process 'duet-rpc-request--exact
+               (+ change (or (process-get process 'duet-rpc-request--exact) 0))))
+
+(defun duet-rpc-request--json-read ()
+  "Read JSON at point as jsonrpc.el does, except for null."
+  (json-parse-buffer :object-type 'plist :null-object :null :false-object :json-false))
 
 (defun duet-rpc-request--without-nul (process output)
   "Return OUTPUT of PROCESS with each NUL replaced by U+FFFD, of the same length.

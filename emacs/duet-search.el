@@ -257,9 +257,6 @@ The `next-error-function' of the list."
 ;; RET on a match opens the transcript there.  Earlier messages are loaded until the
 ;; matched message is among them.
 
-(defconst duet-search--page 50
-  "Number of parts of a conversation that one request searches.")
-
 (defun duet-search--words (hit)
   "Return a regexp for the matched words of HIT, or nil."
   (let ((text (or (duet-get-string hit :snippet) ""))
@@ -282,12 +279,7 @@ If OTHER is non-nil, do not select its window."
      (lambda (session)
        (let ((buffer (duet-transcript-open connection session)))
          (if other (display-buffer buffer) (pop-to-buffer buffer))
-         (duet-search--find-key
-          connection hit
-          (lambda (key)
-            (if key
-                (duet-search--reveal buffer key (duet-search--words hit))
-              (message "Duet: the place was not found in the session")))))))))
+         (duet-search--reveal buffer (duet-events-key hit) (duet-search--words hit)))))))
 
 (defun duet-search-display ()
   "Show the transcript at the match at point in another window."
@@ -315,49 +307,6 @@ If the model does not have it, request the session of TURN, one of its turns."
              (funcall function session)
            (message "Duet: the session was not found")))))))
 
-(defun duet-search--find-key (connection hit function)
-  "Call FUNCTION with the key of HIT's message on CONNECTION, or nil.
-The search starts at the end of the conversation up to HIT's run."
-  (let ((turn (duet-get-string hit :turn_uuid))
-        (id (duet-get-number hit :event_id)))
-    (cl-labels
-        ((look (start from end)
-           ;; The parts from START to END are searched, those before FROM already.
-           (duet-connection-request
-            connection 'getConversation
-            (list :session_id turn :offset from :limit (max 1 (- end from)))
-            :success-fn
-            (lambda (result)
-              (let* ((events (duet-get-objects result :events))
-                     (event (cl-find id events
-                                     :key (lambda (event) (duet-get event :id))))
-                     (have (+ from (length events)))
-                     (before (max 0 (- start duet-search--page))))
-                (cond
-                 (event (funcall function (duet-search--key event)))
-                 ;; The parts did not fit into one reply.
-                 ((and events (< have end)) (look start have end))
-                 ((> start 0) (look before before start))
-                 (t (funcall function nil))))))))
-      (duet-connection-request
-       connection 'getConversation
-       (list :session_id turn :offset 1000000000 :limit 1)
-       :success-fn (lambda (result)
-                     (let* ((end (or (duet-get-number result :total) 0))
-                            (start (max 0 (- end duet-search--page))))
-                       (look start start end)))))))
-
-(defun duet-search--key (event)
-  "Return the key of the message of EVENT, a part of a conversation.
-The key is the one that `duet-pages-load' makes."
-  (let ((turn (or (duet-get-string event :session_id) "")))
-    (if-let ((tool (and (member (duet-get-string event :event_type)
-                                '("tool_call" "tool_result"))
-                        (or (duet-get-string event :tool_id)
-                            (duet-get-string event :tool_result_for_id)))))
-        (concat turn "/" tool)
-      (or (duet-get-string event :key) (format "item-%s" (duet-get event :id))))))
-
 (defun duet-search--reveal (buffer key words &optional patience)
   "Go to the message KEY in BUFFER, a transcript, and to WORDS in it, a regexp.
 Load earlier messages until KEY is among them.  PATIENCE is the maximum
@@ -373,7 +322,7 @@ number of checks whether the session is loaded."
          ((duet-session-message duet-session key)
           (duet-transcript-flush)
           (duet-search--go-to buffer key words))
-         ((> (duet-session-offset duet-session) 0)
+         ((duet-session-before duet-session)
           (duet-history-load-older
            duet-connection duet-session
            (lambda (err)
@@ -439,34 +388,19 @@ minibuffer completes the sessions of the project."
                (duet-transcript-show connection session)
              (let ((buffer (duet-transcript-open connection session)))
                (pop-to-buffer buffer)
-               (duet-visit--find-turn
-                connection (duet-get-string result :turn :turn_uuid)
-                (lambda (key)
-                  (if key (duet-search--reveal buffer key nil)
-                    (message "Duet: turn %s has no messages" name))))))
+               (duet-visit--reveal connection buffer name)))
          (message "Duet: %s was deleted" name))))))
 
-(defun duet-visit--find-turn (connection turn function)
-  "Call FUNCTION with the key of the first message of TURN, or nil.
-CONNECTION's server has the conversation, and ends it with TURN."
-  (cl-labels
-      ((look (end known)
-         (let ((start (max 0 (- end duet-search--page))))
-           (duet-connection-request
-            connection 'getConversation
-            (list :session_id turn :offset start :limit (max 1 (- end start)))
-            :success-fn
-            (lambda (result)
-              (let* ((events (duet-get-objects result :events))
-                     (event (cl-find turn events :test #'equal
-                                     :key (lambda (event) (duet-get-string event :session_id))))
-                     (key (if event (duet-search--key event) known)))
-                (if (and (> start 0) (or (null event) (eq event (car events))))
-                    (look start key)
-                  (funcall function key))))))))
-    (duet-connection-request
-     connection 'getConversation (list :session_id turn :offset 1000000000 :limit 1)
-     :success-fn (lambda (result) (look (or (duet-get-number result :total) 0) nil)))))
+(defun duet-visit--reveal (connection buffer turn)
+  "Go to the first message of TURN, a number, in BUFFER.
+BUFFER is a transcript of CONNECTION."
+  (duet-connection-request
+   connection 'session.items (list :turn turn :after 0 :limit 1)
+   :success-fn
+   (lambda (result)
+     (if-let ((first (car (duet-get-objects result :items))))
+         (duet-search--reveal buffer (duet-events-key first) nil)
+       (message "Duet: turn %s has no messages" turn)))))
 
 (provide 'duet-search)
 ;;; duet-search.el ends here

@@ -317,7 +317,7 @@ lists it."
 
 (defun duet-terminals--changed (_model kind _session _object extra)
   "Reload the list if a change of KIND and EXTRA may be the end of a terminal."
-  (when (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
+  (when (or (and (eq kind 'terminal) (equal extra "terminal.exited"))
             (memq kind '(connection lagged)))
     (duet-terminals-refresh)))
 

@@ -315,7 +315,7 @@ Select the window unless the minibuffer is active."
 (defun duet-transcript--earlier-button ()
   "Show the button for earlier messages, or remove it if there are none."
   (let ((button (duet-section-get 'earlier))
-        (some (> (duet-session-offset duet-session) 0)))
+        (some (duet-session-before duet-session)))
     (cond
      ((and button (not some)) (duet-section-delete button))
      ((and some (not button))
@@ -329,7 +329,7 @@ Select the window unless the minibuffer is active."
 (defun duet-transcript-earlier ()
   "Load earlier messages."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
-  (unless (> (duet-session-offset duet-session) 0)
+  (unless (duet-session-before duet-session)
     (user-error "This is the beginning of the session"))
   (let ((buffer (current-buffer)))
     (duet-history-load-older
@@ -840,7 +840,7 @@ Then show its whole result if SHOW is non-nil."
                        (not (pos-visible-in-window-p (line-end-position 2))))
               (recenter 1)))
      ((> count 0) (message "This is the last prompt"))
-     ((> (duet-session-offset duet-session) 0)
+     ((duet-session-before duet-session)
       (message (substitute-command-keys
                 "This is the first prompt that is loaded; \\<duet-transcript-mode-map>\\[duet-transcript-earlier] loads earlier ones")))
      (t (message "This is the first prompt")))))

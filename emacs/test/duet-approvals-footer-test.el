@@ -70,11 +70,10 @@
         (should (looking-at-p "\\[a\\] approve"))
         (dotimes (i 3)
           (duet-events-apply
-           model (list :seq (+ 1000000 i)
-                       :event (list :type "message_delta" :timestamp "2100-01-01T00:00:01Z"
-                                    :data (list :session_id (duet-session-leaf-id session)
-                                                :message_id "long" :role "assistant"
-                                                :delta (apply #'concat (make-list 9 "a line\n"))))))
+           model (list :seq (+ 1000000 i) :kind "text.delta" :time "2100-01-01T00:00:01Z"
+                       :turn_uuid (duet-session-leaf-id session)
+                       :data (list :key "long"
+                                   :text (apply #'concat (make-list 9 "a line\n")))))
           (duet-transcript-flush)
           (should (<= (count-screen-lines (window-start) (point-max)) (window-body-height))))
         (should (looking-at-p "\\[a\\] approve"))

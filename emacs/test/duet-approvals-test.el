@@ -72,23 +72,21 @@
                        (duet-test-wait-for (eq (duet-session-loaded session) t))
                        (duet-session-leaf-id session)))
            (seq 1000000)
-           (tell (lambda (type &rest data)
+           (tell (lambda (kind &rest data)
                    (duet-events-apply
                     (duet-connection-model connection)
-                    (list :seq (cl-incf seq)
-                          :event (list :type type
-                                       :timestamp (format "2100-01-01T00:00:00.%dZ" seq)
-                                       :data (append (list :session_id turn) data))))))
+                    (list :seq (cl-incf seq) :kind kind :turn_uuid turn
+                          :time (format "2100-01-01T00:00:00.%dZ" seq) :data data))))
            (ask (lambda (id)
-                  (funcall tell "new_approval" :approval_id id :call_id id
+                  (funcall tell "approval.opened" :approval id :call_id id
                            :type "function_call" :tool_name "Bash"
                            :title (concat "Run " id)
                            :rule_preview '(:session (:tool "Bash"))
                            :tool_input (list :command (concat "run " id)))))
            (call (lambda (id status)
-                   (funcall tell "conversation_updated" :event_type "tool_call"
-                            :tool_id id :tool_name "Bash" :tool_title (concat "Call " id)
-                            :tool_status status))))
+                   (funcall tell "item.changed" :type "tool_call" :key id
+                            :tool_name "Bash" :title (concat "Call " id)
+                            :status status))))
       (funcall ask "one")
       (funcall call "one" "pending")
       (funcall call "two" "pending")
@@ -97,13 +95,13 @@
       (duet-approvals-flush)
       (duet-test-wait-for-text
        buffer "Call one[^?]*Call two[^?]*\\? Bash  \\$ run one\n  \\[a\\].*\n  always: .*\n\\? Bash  \\$ run two\n  \\[a\\]")
-      (funcall tell "approval_resolved" :approval_id "one" :decision "approved"
-               :decided_by "user" :approved t)
+      (funcall tell "approval.closed" :approval "one" :status "approved"
+               :decided_by "user")
       (duet-approvals-flush)
       (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  \\$ run two\n")
       (should-not (string-match-p "\\? Bash  \\$ run one" (duet-test-text buffer)))
       (should (duet-test-heard "^Duet: Run one was allowed by you in another client$"))
-      (funcall tell "approval_resolved" :approval_id "two" :decision "cancelled"
+      (funcall tell "approval.closed" :approval "two" :status "cancelled"
                :decided_by "end")
       (should (duet-test-heard "^Duet: Run two was withdrawn")))))
 
@@ -121,11 +119,9 @@
           (puthash root (make-duet-connection :root root :model model :state state)
                    duet-connections)
           (duet-events-apply
-           model `(:seq 1 :event (:type "new_approval" :timestamp ,time
-                                        :data (:approval_id ,tool :type "function_call"
-                                                            :session_id "r" :stale t
-                                                            :tool_name ,tool
-                                                            :tool_input (:x "y")))))))
+           model `(:seq 1 :kind "approval.opened" :time ,time :turn_uuid "r"
+                          :data (:approval ,tool :type "function_call" :stale t
+                                           :tool_name ,tool :tool_input (:x "y"))))))
     (unwind-protect
         (save-window-excursion
           (duet-approvals)
@@ -138,8 +134,8 @@
           (forward-line 1)
           ;; After a decision point is on the next question, or on the previous one.
           (duet-events-apply (duet-connection-model (gethash "/b/beta/" duet-connections))
-                            '(:seq 2 :event (:type "approval_resolved"
-                                                   :data (:approval_id "Second"))))
+                            '(:seq 2 :kind "approval.closed" :turn_uuid "r"
+                                   :data (:approval "Second")))
           (duet-approvals-flush)
           (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
           (let ((duet-lighter nil))

@@ -11,21 +11,19 @@
 (defconst duet-attachment-test-image
   '(:type "image" :attachment_id "abc" :mime_type "image/png" :size 12345))
 
-(defun duet-attachment-test-session (&rest events)
-  "Return a session with EVENTS, which are lists of data."
+(defun duet-attachment-test-session (&rest items)
+  "Return a session with ITEMS, which are data of events."
   (let ((model (duet-model-create :root "/nowhere/"))
         (seq 1))
-    (cl-flet ((apply-event (type data)
+    (cl-flet ((apply-event (kind data)
                 (duet-events-apply
-                 model (list :subscription_id "sub" :seq seq
-                             :event (list :type type :timestamp "2026-01-01T00:00:00Z"
-                                          :data (append '(:session_id "r1") data))))
+                 model (list :subscription_id "sub" :seq seq :kind kind :turn_uuid "r1"
+                             :time "2026-01-01T00:00:00Z" :data data))
                 (setq seq (1+ seq))))
-      (apply-event "session_status_changed"
-                   '(:thread_id "t1" :state "running" :agent "demo"))
+      (apply-event "turn.state" '(:session_uuid "t1" :state "running" :agent "demo"))
       (setf (duet-session-loaded (duet-model-session model "t1")) t)
-      (dolist (data events)
-        (apply-event "conversation_updated" data)))
+      (dolist (item items)
+        (apply-event "item.added" item)))
     (duet-model-session model "t1")))
 
 (defun duet-attachment-test-lines (session)
@@ -46,14 +44,14 @@
   "Prompts, messages and tool calls show their attachments beside text."
   (let* ((session
           (duet-attachment-test-session
-           (list :event_type "message" :message_id "m1" :role "user" :content "Look"
+           (list :type "message" :key "m1" :role "user" :text "Look"
                  :attachments (vector duet-attachment-test-image))
-           (list :event_type "message" :message_id "m2" :role "assistant"
-                 :content "[image image/png 12 KB]"
+           (list :type "message" :key "m2" :role "assistant"
+                 :text "[image image/png 12 KB]"
                  :attachments (vector duet-attachment-test-image))
-           (list :event_type "tool_result" :tool_result_for_id "x" :tool_name "Read"
-                 :tool_status "completed"
-                 :tool_data (list :attachments (vector duet-attachment-test-image)))))
+           (list :type "tool_call" :key "x" :tool_name "Read"
+                 :status "completed"
+                 :details (list :attachments (vector duet-attachment-test-image)))))
          (lines (duet-attachment-test-lines session)))
     (should (string-suffix-p "Look\n  [image image/png 12 kB]" (nth 0 lines)))
     (should (equal (nth 1 lines) "  [image image/png 12 kB]"))
@@ -66,8 +64,8 @@
   "A thought that is an image is shown as a thought, and does not stream."
   (let* ((session
           (duet-attachment-test-session
-           (list :event_type "thinking" :message_id "m1" :role "assistant"
-                 :content "[image image/png 12 KB]"
+           (list :type "thought" :key "m1" :role "assistant"
+                 :text "[image image/png 12 KB]"
                  :attachments (vector duet-attachment-test-image))))
          (message (car (duet-session-message-list session)))
          (text (duet-render message)))
@@ -87,24 +85,24 @@
            (mapcar (lambda (line) (car (split-string line "[^ ]" )))
                    (duet-attachment-test-lines
                     (duet-attachment-test-session
-                     '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
-                     '(:event_type "tool_call" :tool_id "b" :tool_name "Task"
+                     '(:type "tool_call" :key "a" :tool_name "Task")
+                     '(:type "tool_call" :key "b" :tool_name "Task"
                                    :parent_tool_use_id "a")
-                     '(:event_type "tool_call" :tool_id "c" :tool_name "Bash"
+                     '(:type "tool_call" :key "c" :tool_name "Bash"
                                    :parent_tool_use_id "b")
                      ;; This call is its own parent.
-                     '(:event_type "tool_call" :tool_id "d" :tool_name "Bash"
+                     '(:type "tool_call" :key "d" :tool_name "Bash"
                                    :parent_tool_use_id "d"))))
            (list "" "  " "    " (make-string 16 ?\s)))))
 
 (ert-deftest duet-attachment-test-nested-words ()
   "Text of a sub-agent is shown below the call of the sub-agent."
   (let* ((session (duet-attachment-test-session
-                   '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
-                   '(:event_type "message" :message_id "m" :role "assistant"
-                                 :content "One\ntwo" :parent_tool_use_id "a")
-                   '(:event_type "message" :message_id "n" :role "assistant"
-                                 :content "Mine" :parent_tool_use_id "")))
+                   '(:type "tool_call" :key "a" :tool_name "Task")
+                   '(:type "message" :key "m" :role "assistant"
+                                 :text "One\ntwo" :parent_tool_use_id "a")
+                   '(:type "message" :key "n" :role "assistant"
+                                 :text "Mine" :parent_tool_use_id "")))
          (texts (mapcar #'duet-render (duet-session-message-list session))))
     (should (equal (substring-no-properties (nth 1 texts)) "One\ntwo"))
     (dolist (property '(line-prefix wrap-prefix))
@@ -115,13 +113,13 @@
 (ert-deftest duet-attachment-test-nested-images ()
   "Images of a sub-agent and of its tools are shown below its call."
   (let* ((session (duet-attachment-test-session
-                   '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
-                   (list :event_type "message" :message_id "m" :role "assistant"
-                         :content "[image image/png 12 KB]" :parent_tool_use_id "a"
+                   '(:type "tool_call" :key "a" :tool_name "Task")
+                   (list :type "message" :key "m" :role "assistant"
+                         :text "[image image/png 12 KB]" :parent_tool_use_id "a"
                          :attachments (vector duet-attachment-test-image))
-                   (list :event_type "tool_result" :tool_result_for_id "b"
-                         :tool_name "Read" :tool_status "completed" :parent_tool_use_id "a"
-                         :tool_data
+                   (list :type "tool_call" :key "b"
+                         :tool_name "Read" :status "completed" :parent_tool_use_id "a"
+                         :details
                          (list :attachments (vector duet-attachment-test-image)))))
          (texts (mapcar #'duet-render (cdr (duet-session-message-list session)))))
     (should (equal (substring-no-properties (car texts)) "  [image image/png 12 kB]"))
@@ -135,9 +133,9 @@
 (ert-deftest duet-attachment-test-colors ()
   "Coloured output of a tool has faces, and no escape sequences."
   (let* ((session (duet-attachment-test-session
-                   '(:event_type "tool_result" :tool_result_for_id "x" :tool_name "Bash"
-                                 :tool_status "completed"
-                                 :tool_result_content "\e[32mPASS\e[0m one")))
+                   '(:type "tool_call" :key "x" :tool_name "Bash"
+                                 :status "completed"
+                                 :result "\e[32mPASS\e[0m one")))
          (text (duet-render (car (duet-session-message-list session))))
          (place (string-match "PASS" text)))
     (should place)
@@ -162,7 +160,7 @@
 (ert-deftest duet-attachment-test-image-that-comes-later ()
   "An image is fetched once, and its message is redrawn when it arrives."
   (let* ((session (duet-attachment-test-session
-                   (list :event_type "message" :message_id "m1" :role "user" :content "Look"
+                   (list :type "message" :key "m1" :role "user" :text "Look"
                          :attachments (vector duet-attachment-test-image))))
          (message (car (duet-session-message-list session)))
          (duet-connection (make-duet-connection :root "/nowhere/"))

@@ -64,7 +64,7 @@ ANSWERS are for the questions whether to overwrite."
       (with-temp-buffer
         (insert-file-contents "it.json")
         (should (equal (duet-get-string (json-parse-buffer :object-type 'plist) :format)
-                       "duet-conversation"))))))
+                       "duet-session"))))))
 
 (ert-deftest duet-export-test-refusals ()
   "An existing file needs a confirmation, and other file types are refused."

@@ -51,7 +51,7 @@ ANSWERS is bound to the functions that take their replies, the last first."
       (duet-latest-test--held 'terminal.list answers
         (duet-terminals)
         (duet-model-announce (duet-connection-model connection) 'terminal nil
-                             '(:terminal_id "term_1") "terminal_exit")
+                             '(:terminal_id "term_1") "terminal.exited")
         (should (= (length answers) 2))
         (funcall (car answers) '(:terminals []))
         (funcall (cadr answers) ended)

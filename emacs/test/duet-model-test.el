@@ -7,16 +7,16 @@
 
 (require 'duet-test-lib)
 
-(defun duet-model-test-event (type seq &rest data)
-  "Return params of an event of TYPE with number SEQ and DATA."
-  (list :subscription_id "sub" :seq seq
-        :event (list :type type :timestamp "2026-01-01T00:00:00Z" :data data)))
+(defun duet-model-test-event (kind seq turn &rest data)
+  "Return params of an event of KIND with number SEQ, of TURN, with DATA."
+  (list :subscription_id "sub" :seq seq :kind kind :time "2026-01-01T00:00:00Z"
+        :turn_uuid turn :data data))
 
 (defun duet-model-test-model (&optional loaded)
   "Return a model with a session of one run; LOADED is the state of its messages."
   (let ((model (duet-model-create :root "/nowhere/")))
     (duet-events-apply model (duet-model-test-event
-                             "session_status_changed" 1 :session_id "r1" :thread_id "t1"
+                             "turn.state" 1 "r1" :session_uuid "t1"
                              :state "running" :agent "demo"))
     (when loaded
       (setf (duet-session-loaded (duet-model-session model "t1")) t))
@@ -24,50 +24,51 @@
 
 (defun duet-model-test-delta (seq text &optional turn)
   "Return params of an event that adds TEXT to a message of TURN, as number SEQ."
-  (duet-model-test-event "message_delta" seq :session_id (or turn "r1")
-                         :message_id "m1" :role "assistant" :delta text))
+  (duet-model-test-event "text.delta" seq (or turn "r1") :key "m1" :text text))
 
 (defun duet-model-test-whole (seq text &rest more)
   "Return params of an event with the whole message TEXT, number SEQ and MORE data."
-  (apply #'duet-model-test-event "conversation_updated" seq :session_id "r1"
-         :event_type "message" :message_id "m1" :role "assistant" :content text more))
+  (apply #'duet-model-test-event "item.added" seq "r1"
+         :type "message" :key "m1" :role "assistant" :text text more))
 
 (defconst duet-model-test-odd
   (let ((deep nil))
     (dotimes (_ 1000) (setq deep (list :x deep)))
     (list nil t 0 -1 1.5 "" "x" :json-false [] [nil] [1 "a" []] '(:a) '(:a . 1)
           '(a b) '(1 2) (make-hash-table) deep (make-string 10000 ?x)
-          '(:type "message_delta") '(:session_id "r1") '(:session_id 3)
-          '(:session_id "r1" :message_id 7 :delta [])
-          '(:session_id "r1" :thread_id [] :state "running")
-          '(:session_id "r1" :thread_id "t1" :state 4)
-          '(:session_id "r1" :event_type "message" :message_id "m" :content (:a 1))
-          '(:session_id "r1" :event_type "tool_call" :tool_id "x" :tool_status [] :tool_data 5)
-          '(:session_id "r1" :event_type "tool_call" :tool_id "y" :tool_data (:paths "p" :diffs [1 (:path 2)]))
-          '(:session_id "r1" :event_type "nonsense")
-          '(:session_id "r1" :entries [1 "x" (:content 5)] :path 3 :title [])
-          '(:session_id "r1" :order ["r1" 5 "r1" nil "x"] :content 5 :truncated "x")
-          '(:session_id "r1" :path "p" :diff 3 :added "x")
-          '(:approval_id "a" :session_id 5 :options 3)
-          '(:approval_id 9 :decision [])))
+          '(:kind "text.delta") '(:turn_uuid "r1") '(:turn_uuid 3)
+          '(:kind "text.delta" :turn_uuid "r1" :data 5) '(:kind "plan" :turn_uuid "r1" :seq "x")
+          '(:key 7 :text []) '(:session_uuid [] :state "running")
+          '(:session_uuid "t1" :state 4)
+          '(:type "message" :key "m" :text (:a 1))
+          '(:turn_uuid "r1" :type "message" :key "n" :text (:a 1) :turn_state 5)
+          '(:type "tool_call" :key "x" :status [] :details 5)
+          '(:type "tool_call" :key "y" :details (:paths "p" :diffs [1 (:path 2)]))
+          '(:type "nonsense" :key "z") '(:type "change" :key "c" :change 5)
+          '(:type "answer" :key "a" :answer []) '(:type "plan" :entries (:a 1))
+          '(:entries [1 "x" (:content 5)] :path 3 :title [])
+          '(:order ["r1" 5 "r1" nil "x"] :prompt 5 :truncated "x")
+          '(:path "p" :diff 3 :added "x")
+          '(:approval "a" :options 3)
+          '(:approval 9 :status [])))
   "Malformed data, which no server sends.")
 
 (ert-deftest duet-model-test-deleted ()
   "A deleted conversation disappears with its questions."
   (let ((model (duet-model-test-model)))
     (duet-events-apply model (duet-model-test-event
-                             "session_status_changed" 2 :session_id "r2" :thread_id "t1"
+                             "turn.state" 2 "r2" :session_uuid "t1"
                              :state "running" :agent "demo"))
     (duet-events-apply model (duet-model-test-event
-                             "new_approval" 3 :session_id "r2" :approval_id "a"))
+                             "approval.opened" 3 "r2" :approval "a"))
     (should (= 1 (hash-table-count (duet-model-approvals model))))
     (duet-events-apply model (duet-model-test-event
-                             "session_deleted" 4 :thread_id "t1" :session_ids ["r2"] :kept 1))
+                             "session.deleted" 4 nil :session_uuid "t1" :turn_uuids ["r2"] :kept 1))
     (should (zerop (hash-table-count (duet-model-approvals model))))
     (should (duet-session-archived (duet-model-session model "t1")))
     (should (= 1 (length (duet-session-turns (duet-model-session model "t1")))))
     (duet-events-apply model (duet-model-test-event
-                             "session_deleted" 5 :thread_id "t1" :session_ids ["r1"]))
+                             "session.deleted" 5 nil :session_uuid "t1" :turn_uuids ["r1"]))
     (should-not (duet-model-session model "t1"))
     (should-not (duet-model-session-list model))))
 
@@ -76,15 +77,15 @@
   (let* ((model (duet-model-test-model))
          (session (duet-model-session model "t1")))
     (setf (duet-session-loaded session) 'loading)
-    (duet-events-apply model (duet-model-test-event "plan" 5 :session_id "r1" :entries []))
+    (duet-events-apply model (duet-model-test-event "plan" 5 "r1" :entries []))
     (duet-pages-load
      session
-     (vector '(:id 1 :session_id "r1" :event_type "message" :role "user" :content "Do"
-                   :seq 2 :created_at "2026-01-01T00:00:00Z" :is_completed t)
-             '(:id 2 :session_id "r1" :event_type "message" :role "assistant"
-                   :content "Done" :seq 7 :created_at "2026-01-01T00:00:00Z")
-             '(:id 3 :session_id "r1" :event_type "message" :role "assistant"
-                   :content "More" :seq 8 :created_at "2026-01-01T00:00:01Z"))
+     (vector '(:id 1 :turn_uuid "r1" :type "message" :key "m1" :role "user" :text "Do"
+                   :seq 2 :created_at "2026-01-01T00:00:00Z")
+             '(:id 2 :turn_uuid "r1" :type "message" :key "m2" :role "assistant"
+                   :text "Done" :seq 7 :created_at "2026-01-01T00:00:00Z")
+             '(:id 3 :turn_uuid "r1" :type "message" :key "m3" :role "assistant"
+                   :text "More" :seq 8 :created_at "2026-01-01T00:00:01Z"))
      'newer)
     (duet-pages-loaded session)
     (should (equal (mapcar (lambda (message)
@@ -100,8 +101,8 @@
          (at (lambda (second) (format "2026-01-01T00:00:0%d.5Z" second)))
          (event (lambda (state second)
                   (duet-events-apply
-                   model `(:event (:type "session_status_changed" :timestamp ,(funcall at second)
-                                         :data (:session_id "r1" :thread_id "t1" :state ,state))))))
+                   model `(:kind "turn.state" :time ,(funcall at second) :turn_uuid "r1"
+                                 :data (:session_uuid "t1" :state ,state)))))
          (reply (lambda (state second)
                   (duet-pages-load-session
                    model `(:turn_uuid "r1" :session_uuid "t1" :state ,state :prompt "Do"
@@ -129,22 +130,16 @@
   "An error or an omission is shown once: in the conversation."
   (let ((model (duet-model-test-model t))
         (seq 1000))
-    (pcase-dolist (`(,type . ,data)
-                   '(("task_error" :code "MCP_SERVER_FAILED" :message "the server x ended")
-                     ("conversation_updated" :event_type "system" :role "system"
-                      :message_id "sys-1" :content "the server x ended")
-                     ("task_error" :code "CONTENT_REFUSED" :message "an image was left out")
-                     ("conversation_updated" :event_type "system" :role "system"
-                      :message_id "sys-2" :content "an image was left out")
-                     ("task_error" :code "SETTING_IGNORED" :message "it has no models")
-                     ("conversation_updated" :event_type "system" :role "system"
-                      :message_id "sys-3" :content "it has no models")
-                     ("task_error" :code "OTHER" :message "something else")))
+    (pcase-dolist (`(,kind . ,data)
+                   '(("agent.error" :code "MCP_SERVER_FAILED" :message "the server x ended")
+                     ("item.added" :type "notice" :key "sys-1" :text "the server x ended")
+                     ("agent.error" :code "CONTENT_REFUSED" :message "an image was left out")
+                     ("item.added" :type "notice" :key "sys-2" :text "an image was left out")
+                     ("agent.error" :code "SETTING_IGNORED" :message "it has no models")
+                     ("item.added" :type "notice" :key "sys-3" :text "it has no models")
+                     ("agent.error" :code "OTHER" :message "something else")))
       (duet-events-apply
-       model (list :seq (cl-incf seq)
-                   :event (list :type type :data (append '(:session_id "r1" :run_id "r1"
-                                                           :thread_id "t1" :task_id "task-0001")
-                                                         data)))))
+       model (apply #'duet-model-test-event kind (cl-incf seq) "r1" data)))
     (let ((said (mapcar (lambda (message)
                           (cons (duet-message-kind message) (duet-message-text message)))
                         (hash-table-values (duet-session-messages (duet-model-session model "t1"))))))
@@ -155,18 +150,19 @@
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
   "Malformed events signal no error, and a transcript shows the rest."
   (let ((model (duet-model-test-model t))
-        (types '("message_delta" "thinking_delta" "conversation_updated" "plan" "usage"
-                 "diff_updated" "task_error" "session_status_changed" "new_approval"
-                 "approval_resolved" "session_settings_changed" "lagged" "terminal_output"
-                 "terminal_exit" "secret_requested" "task_progress" "agent_update"
-                 "agent_silent" "queue_changed"
-                 "no_such_type" "" nil 5 [] (:a 1))))
+        (kinds '("text.delta" "thought.delta" "item.added" "item.changed" "plan" "usage"
+                 "change.made" "agent.error" "turn.state" "approval.opened"
+                 "approval.closed" "session.changed" "session.deleted" "lagged"
+                 "terminal.output" "terminal.exited" "terminal.lagged" "secret.requested"
+                 "progress" "agent.update" "agent.silent" "queue.changed" "change.decided"
+                 "gate.started" "no.such" "" nil 5 [] (:a 1))))
     (mapc (lambda (odd) (duet-events-apply model odd)) duet-model-test-odd)
-    (dolist (type types)
+    (dolist (kind kinds)
       (mapc (lambda (odd)
               (dolist (seq '(nil 0 7 "x" 1.5))
-                (duet-events-apply model (list :seq seq :event (list :type type :data odd)))
-                (duet-events-apply model (list :seq seq :event odd))))
+                (dolist (turn '("r1" nil 5))
+                  (duet-events-apply model (list :seq seq :kind kind :turn_uuid turn
+                                                 :data odd)))))
             duet-model-test-odd))
     (dolist (odd duet-model-test-odd)
       (duet-pages-load-sessions model odd)
@@ -191,7 +187,7 @@
     (duet-model-add-observer (lambda (&rest _) (cl-incf told)) model)
     (duet-model-add-observer (lambda (&rest _) (error "Broken")) model)
     (duet-events-apply model (duet-model-test-event
-                             "session_status_changed" 1 :session_id "r1" :thread_id "t1"
+                             "turn.state" 1 "r1" :session_uuid "t1"
                              :state "running"))
     (should (= told 1))
     (should (string-match-p "Broken" (duet-test-log)))))
@@ -227,9 +223,9 @@
                                (when (eq kind 'unknown-turn) (push object unknown)))
                              model)
     (duet-events-apply model (duet-model-test-event
-                             "usage" 2 :session_id "r9" :input_tokens 7))
+                             "usage" 2 "r9" :input_tokens 7))
     (duet-events-apply model (duet-model-test-event
-                             "usage" 3 :session_id "r9" :output_tokens 8))
+                             "usage" 3 "r9" :output_tokens 8))
     (should (equal unknown '("r9")))
     (duet-pages-load-session model '(:turn_uuid "r9" :session_uuid "t9" :state "running"))
     (should (equal (duet-session-usage (duet-model-session model "t9"))
@@ -242,21 +238,21 @@
          (session (duet-model-session model "t1")))
     (duet-events-apply model (duet-model-test-delta 2 "one"))
     (duet-events-apply model (duet-model-test-event
-                             "session_status_changed" 3 :session_id "r2" :thread_id "t1"
-                             :state "queued" :parent_session_id "r1"))
+                             "turn.state" 3 "r2" :session_uuid "t1"
+                             :state "queued" :parent_uuid "r1"))
     (duet-events-apply model (duet-model-test-event
-                             "conversation_updated" 4 :session_id "r2" :event_type "message"
-                             :message_id "m2" :role "user" :content "next"))
+                             "item.added" 4 "r2" :type "message" :key "m2"
+                             :role "user" :text "next"))
     (duet-events-apply model (duet-model-test-event
-                             "conversation_updated" 5 :session_id "r1" :event_type "tool_call"
-                             :tool_id "call" :tool_name "Bash" :tool_status "pending"))
+                             "item.changed" 5 "r1" :type "tool_call"
+                             :key "call" :tool_name "Bash" :status "pending"))
     (should (equal (mapcar #'duet-message-key (duet-session-message-list session))
                    '("m1" "r1/call" "m2")))
     (should (duet-message-queued-p (duet-session-message session "m2")))
     (should (eq (duet-session-state session) 'running))
     (should (= (duet-session-queued session) 1))
     (duet-events-apply model (duet-model-test-event
-                             "session_status_changed" 6 :session_id "r1" :thread_id "t1"
+                             "turn.state" 6 "r1" :session_uuid "t1"
                              :state "completed"))
     (should (eq (duet-session-state session) 'queued))))
 
@@ -282,22 +278,19 @@
            (session (duet-model-session model "t1"))
            (queue (lambda (seq turn &rest data)
                     (duet-events-apply
-                     model (apply #'duet-model-test-event "queue_changed" seq :session_id turn
-                                  data)))))
+                     model (apply #'duet-model-test-event "queue.changed" seq turn data)))))
       (pcase-dolist (`(,turn . ,seq) '(("r2" . 2) ("r3" . 4) ("r4" . 6)))
         (duet-events-apply
-         model (list :seq seq
-                     :event (list :type "session_status_changed"
-                                  :timestamp (format "2026-01-01T00:00:0%dZ" seq)
-                                  :data (list :session_id turn :thread_id "t1" :state "queued"))))
+         model (list :seq seq :kind "turn.state" :turn_uuid turn
+                     :time (format "2026-01-01T00:00:0%dZ" seq)
+                     :data (list :session_uuid "t1" :state "queued")))
         (duet-events-apply model (duet-model-test-event
-                                  "conversation_updated" (1+ seq) :session_id turn
-                                  :event_type "message" :message_id (concat "m" turn)
-                                  :role "user" :content turn)))
+                                  "item.added" (1+ seq) turn :type "message"
+                                  :key (concat "m" turn) :role "user" :text turn)))
       (setf (duet-session-loaded session) loaded)
       (funcall queue 8 "r4" :order ["r4" "unknown" "r2" "r3"])
-      (funcall queue 9 "r2" :order ["r4" "r2" "r3"] :content "new")
-      (funcall queue 10 "r3" :order ["r4" "r2" "r3"] :content "long" :truncated t)
+      (funcall queue 9 "r2" :order ["r4" "r2" "r3"] :prompt "new")
+      (funcall queue 10 "r3" :order ["r4" "r2" "r3"] :prompt "long" :truncated t)
       (funcall queue 8 "r2" :order ["r4" "r2" "r3"] :content "older")
       (should (equal (mapcar #'duet-turn-id (duet-session-turns session))
                      '("r3" "r2" "r4" "r1")))
@@ -324,9 +317,9 @@
     (dolist (event '((2 . "a") (3 . "b") (4 . "c")))
       (duet-events-apply model (duet-model-test-delta (car event) (cdr event))))
     (duet-pages-load session
-                          [(:id 1 :session_id "r1" :event_type "message" :role "assistant"
-                                :content "ab" :seq 3 :key "m1" :is_completed :json-false)]
-                          'newer)
+                     [(:turn_uuid "r1" :type "message" :role "assistant" :text "ab" :seq 3
+                                  :key "m1" :open t)]
+                     'newer)
     (duet-pages-loaded session)
     (duet-events-apply model (duet-model-test-delta 5 "d"))
     (should (equal (duet-message-text (duet-session-message session "m1")) "abcd"))))
@@ -341,14 +334,14 @@ The length of its message is in UTF-16 code units; some characters take two."
            (session (duet-model-session model "t1")))
       (setf (duet-session-loaded session) t)
       (duet-pages-load session
-                       [(:id 1 :session_id "r1" :event_type "message" :role "assistant"
-                             :content "a🙂b" :seq 3 :key "m1" :is_completed :json-false)]
+                       [(:turn_uuid "r1" :type "message" :role "assistant" :text "a🙂b"
+                                    :seq 3 :key "m1" :open t)]
                        'newer)
       ;; The delta after that adds all of its text.
       (pcase-dolist (`(,seq ,more ,length) `((6 ,delta ,length) (7 "!" 1)))
         (duet-events-apply model (duet-model-test-event
-                                  "message_delta" seq :session_id "r1" :message_id "m1"
-                                  :role "assistant" :delta more :length length)))
+                                  "text.delta" seq "r1" :key "m1" :text more
+                                  :length length)))
       (should (equal (duet-message-text (duet-session-message session "m1"))
                      (concat text "!"))))))
 
@@ -360,14 +353,13 @@ The length of its message is in UTF-16 code units; some characters take two."
                 (duet-pages-load
                  session
                  (vconcat (mapcar (pcase-lambda (`(,id ,turn ,state))
-                                    (list :id id :session_id turn :event_type "message"
-                                          :role "assistant" :content id :key id
-                                          :is_completed t :session_state state))
+                                    (list :turn_uuid turn :type "message" :role "assistant"
+                                          :text id :key id :turn_state state))
                                   parts))
                  where)))
-      (load 'newer '("c" "two" "interrupted") '("d" "two" "interrupted") '("e" "three" nil))
+      (load 'newer '("c" "two" "interrupted") '("d" "two" "interrupted") '("e" "three" "running"))
       (load 'older '("a" "one" "timed_out") '("b" "one" "timed_out"))
-      (load 'newer '("f" "three" nil) '("g" "four" "failed"))
+      (load 'newer '("f" "three" "completed") '("g" "four" "failed"))
       (should (equal (mapcar #'duet-message-text (duet-session-message-list session))
                      '("a" "b" "Timed Out" "c" "d" "Interrupted" "e" "f" "g"))))))
 
@@ -385,15 +377,15 @@ The length of its message is in UTF-16 code units; some characters take two."
   "A question stays open until its end arrives, or until it is no longer listed."
   (let ((model (duet-model-test-model)))
     (duet-events-apply model (duet-model-test-event
-                             "new_approval" 2 :session_id "r1" :approval_id "a1"
+                             "approval.opened" 2 "r1" :approval "a1"
                              :call_id "call" :type "function_call" :tool_name "Write"))
     (duet-events-apply model (duet-model-test-event
-                             "new_approval" 3 :session_id "r1" :approval_id "a2"
+                             "approval.opened" 3 "r1" :approval "a2"
                              :call_id "call2" :type "function_call" :tool_name "Write"))
     (should (= (length (duet-session-approvals (duet-model-session model "t1"))) 2))
     (duet-events-apply model (duet-model-test-event
-                             "approval_resolved" 4 :session_id "r1" :approval_id "a1"
-                             :decision "approved"))
+                             "approval.closed" 4 "r1" :approval "a1"
+                             :status "approved"))
     (should (equal (mapcar #'duet-approval-id (duet-model-approval-list model)) '("a2")))
     (duet-pages-load-approvals model [])
     (should-not (duet-model-approval-list model))))
@@ -405,7 +397,7 @@ The length of its message is in UTF-16 code units; some characters take two."
   "An entry of the server's list of questions.")
 
 (defconst duet-model-test--asked
-  '(:approval_id "a" :session_id "r" :type "function_call" :tool_name "Write")
+  '(:approval "a" :type "function_call" :tool_name "Write")
   "The data of an event with the same question.")
 
 (defun duet-model-test--listed (&rest changes)
@@ -414,10 +406,10 @@ The length of its message is in UTF-16 code units; some characters take two."
           (list :turn_uuid "r" :session_uuid "t" :state "completed" :agent "demo" :title "Old"
                 :prompt "Do it" :mode "default" :active_at "2026-01-01T00:00:01Z")))
 
-(defun duet-model-test--tell (model type &rest data)
-  "Apply an event of TYPE with DATA to MODEL."
-  (duet-events-apply model (list :seq 1 :event (list :type type :timestamp "2026-01-01T00:00:02Z"
-                                                     :data data))))
+(defun duet-model-test--tell (model kind &rest data)
+  "Apply an event of KIND with DATA, of the turn \"r\", to MODEL."
+  (duet-events-apply model (list :seq 1 :kind kind :time "2026-01-01T00:00:02Z" :turn_uuid "r"
+                                 :data data)))
 
 (ert-deftest duet-model-test-named-by-its-prompt ()
   "A session is named after its prompt at once, then gets the server's name."
@@ -425,14 +417,14 @@ The length of its message is in UTF-16 code units; some characters take two."
          (session (duet-model-session model "t1"))
          (says (lambda (seq role content &rest more)
                  (duet-events-apply model
-                                    (apply #'duet-model-test-event "conversation_updated" seq
-                                           :session_id "r1" :role role :content content
-                                           :message_id (format "m%d" seq)
-                                           (append more '(:event_type "message")))))))
+                                    (apply #'duet-model-test-event "item.added" seq "r1"
+                                           :role role :text content
+                                           :key (format "m%d" seq)
+                                           (append more '(:type "message")))))))
     (should (equal (duet-session-name session) "untitled"))
     (funcall says 2 "assistant" "Hello")
     (funcall says 3 "user" "for a sub-agent" :parent_tool_use_id "c1")
-    (funcall says 3 "user" "what a tool said" :event_type "tool_result")
+    (funcall says 3 "user" "for you" :type "notice")
     (should (equal (duet-session-name session) "untitled"))
     (funcall says 4 "user" (concat "Mend it" (make-string 3000 ?\s) "x"))
     (should (equal (string-trim (duet-session-name session) nil "[ …]+") "Mend it"))
@@ -461,8 +453,7 @@ Its last turn has no prompt, and the model requests nothing more."
          (list (vector duet-model-test--question)))
     (duet-pages-load-approvals model list asked)
     (should (gethash "a" (duet-model-approvals model)))
-    (duet-model-test--tell model "approval_resolved" :approval_id "a" :session_id "r"
-                           :decision "approved")
+    (duet-model-test--tell model "approval.closed" :approval "a" :status "approved")
     (duet-pages-load-approvals model list asked)
     (should-not (gethash "a" (duet-model-approvals model)))
     ;; A later list counts: the server has opened the question again.
@@ -473,13 +464,13 @@ Its last turn has no prompt, and the model requests nothing more."
   "A question that arrives after the request for the list stays."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
-    (apply #'duet-model-test--tell model "new_approval" duet-model-test--asked)
+    (apply #'duet-model-test--tell model "approval.opened" duet-model-test--asked)
     (duet-pages-load-approvals model [] asked)
     (should (gethash "a" (duet-model-approvals model)))
     (duet-pages-load-approvals model [] (duet-model-clock model))
     (should-not (gethash "a" (duet-model-approvals model)))
     (setq asked (duet-model-clock model))
-    (apply #'duet-model-test--tell model "new_approval" duet-model-test--asked)
+    (apply #'duet-model-test--tell model "approval.opened" duet-model-test--asked)
     (duet-pages-load-approvals model (vector duet-model-test--question) asked)
     (should (gethash "a" (duet-model-approvals model)))))
 
@@ -488,10 +479,10 @@ Its last turn has no prompt, and the model requests nothing more."
   (let* ((model (duet-model-create))
          (session (duet-pages-load-session model (duet-model-test--listed)))
          (asked (duet-model-clock model)))
-    (duet-model-test--tell model "session_settings_changed" :session_id "r" :title "New"
-                           :permission_mode "plan" :archived t)
-    (duet-model-test--tell model "agent_silent" :session_id "r" :ended t)
-    (duet-model-test--tell model "usage" :session_id "r" :input_tokens 7)
+    (duet-model-test--tell model "session.changed" :title "New" :mode "plan"
+                           :archived t)
+    (duet-model-test--tell model "agent.silent" :ended t)
+    (duet-model-test--tell model "usage" :input_tokens 7)
     ;; The function reports that, so that the list is requested again.
     (should (equal (duet-pages-load-sessions
                     model (vector (duet-model-test--listed :input_tokens 3)) asked)
@@ -513,7 +504,7 @@ Its last turn has no prompt, and the model requests nothing more."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
     (duet-pages-load-session model (duet-model-test--listed))
-    (duet-model-test--tell model "session_deleted" :thread_id "t" :session_ids ["r"])
+    (duet-model-test--tell model "session.deleted" :session_uuid "t" :turn_uuids ["r"])
     (duet-pages-load-sessions model (vector (duet-model-test--listed)) asked)
     (should-not (duet-model-session-list model))))
 
@@ -521,8 +512,7 @@ Its last turn has no prompt, and the model requests nothing more."
   "A list adds the data that the events of a new session lack."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
-    (duet-model-test--tell model "session_status_changed" :session_id "r" :thread_id "t"
-                           :state "running")
+    (duet-model-test--tell model "turn.state" :session_uuid "t" :state "running")
     (duet-pages-load-sessions
      model (vector (duet-model-test--listed :state "queued" :working_dir "/tmp")) asked)
     (let ((session (duet-model-session model "t")))
@@ -534,11 +524,9 @@ Its last turn has no prompt, and the model requests nothing more."
 (ert-deftest duet-model-test-numbers ()
   "Turns and sessions have their numbers, from events and from replies."
   (let ((model (duet-model-create)))
-    (duet-events-apply model '(:seq 1 :session 12 :turn "12.1"
-                                    :event (:type "session_status_changed"
-                                            :timestamp "2026-01-01T00:00:00Z"
-                                            :data (:session_id "r1" :thread_id "t1"
-                                                   :state "completed"))))
+    (duet-events-apply model '(:seq 1 :kind "turn.state" :time "2026-01-01T00:00:00Z"
+                                    :session 12 :turn "12.1" :turn_uuid "r1"
+                                    :data (:session_uuid "t1" :state "completed")))
     (duet-pages-load-session model '(:turn_uuid "r3" :turn "12.3" :session 12 :parent "12.2"
                                      :session_uuid "t1" :state "queued" :prompt "Third"
                                      :created_at "2026-01-01T00:00:02Z"))

@@ -57,11 +57,9 @@ FOCUS is the focus state of all frames."
            (session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
       (duet-events-apply (duet-connection-model connection)
-                        `(:seq 100000 :event
-                               (:type "new_approval"
-                                      :data (:approval_id "x" :replayed t
-                                                          :type "human_contact"
-                                                          :session_id ,(duet-session-leaf-id session)))))
+                        `(:seq 100000 :kind "approval.opened"
+                               :turn_uuid ,(duet-session-leaf-id session)
+                               :data (:approval "x" :replayed t :type "human_contact")))
       (should-not duet-notify-test--shown))))
 
 (ert-deftest duet-notify-test-focused ()

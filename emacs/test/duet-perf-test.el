@@ -55,10 +55,9 @@
 (defun duet-perf-test-session (directory)
   "Return a session with loaded messages, whose model has DIRECTORY."
   (let ((model (duet-model-create :root directory)))
-    (duet-events-apply model '(:seq 1 :event (:type "session_status_changed"
-                                                   :timestamp "2026-01-01T00:00:00Z"
-                                                   :data (:session_id "r" :thread_id "t"
-                                                                      :state "running"))))
+    (duet-events-apply model '(:seq 1 :kind "turn.state" :time "2026-01-01T00:00:00Z"
+                                    :turn_uuid "r"
+                                    :data (:session_uuid "t" :state "running")))
     (let ((session (duet-model-session model "t")))
       (setf (duet-session-loaded session) t)
       session)))
@@ -66,11 +65,8 @@
 (defun duet-perf-test-delta (session seq key text)
   "Add TEXT to the message KEY of SESSION, by an event with number SEQ."
   (duet-events-apply (duet-session-model session)
-                    (list :seq seq
-                          :event (list :type "message_delta"
-                                       :timestamp "2026-01-01T00:00:01Z"
-                                       :data (list :session_id "r" :message_id key
-                                                   :role "assistant" :delta text)))))
+                    (list :seq seq :kind "text.delta" :time "2026-01-01T00:00:01Z"
+                          :turn_uuid "r" :data (list :key key :text text))))
 
 (defmacro duet-perf-test-with-transcript (binding &rest body)
   "Run BODY with a transcript in a window; BINDING is (SESSION BUFFER)."

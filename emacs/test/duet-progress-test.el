@@ -64,11 +64,10 @@
                        (duet-session-active-turn session))))
       (should-not (duet-progress--budget-header session))
       (duet-events-apply (duet-connection-model connection)
-                         (list :event
-                               (list :type "conversation_updated" :timestamp "2026-01-01T00:00:00Z"
-                                     :data (list :session_id (duet-turn-id turn) :event_type "system"
-                                                 :message_id "sys-9" :subtype "budget_near"
-                                                 :content "This turn has used 9 of 10 tokens."))))
+                         (list :kind "item.added" :time "2026-01-01T00:00:00Z"
+                               :turn_uuid (duet-turn-id turn)
+                               :data (list :type "notice" :key "sys-9" :subtype "budget_near"
+                                           :text "This turn has used 9 of 10 tokens.")))
       (should (string-match-p "budget nearly used" (duet-header session connection)))
       (duet-test-request connection 'turn.interrupt (list :turn (duet-turn-id turn)))
       (duet-test-wait-for-state session 'interrupted)

@@ -58,7 +58,7 @@
                                                   "(duet-rpc-connect :command")
                                                  ")"))
                                    t)
-                             :session_id))
+                             :session_uuid))
         (mapc #'delete-process (seq-difference (process-list) before))))))
 
 (provide 'duet-readme-test)

@@ -25,23 +25,23 @@
 
 (ert-deftest duet-refusal-test-denied-by-policy ()
   "A denial by policy names the policy."
-  (should (equal (duet-approval-outcome '(:decision "denied" :decided_by "mode=plan"))
+  (should (equal (duet-approval-outcome '(:status "denied" :decided_by "mode=plan"))
                  "was denied by plan mode"))
   (pcase-dolist (`(,data . ,words)
-                 '(((:decision "approved" :decided_by "user" :decided_in "VS Code")
+                 '(((:status "approved" :decided_by "user" :decided_in "VS Code")
                     . "was allowed by you in VS Code")
-                   ((:decision "approved" :decided_by "user") . "was allowed by you in another client")
-                   ((:decision "responded" :decided_by "user" :decided_in "the shell" :response_text "red")
+                   ((:status "approved" :decided_by "user") . "was allowed by you in another client")
+                   ((:status "responded" :decided_by "user" :decided_in "the shell" :response "red")
                     . "was answered by you in the shell: red")
-                   ((:decision "denied" :decided_by "rule=Bash(git:*)" :explanation "a list")
+                   ((:status "denied" :decided_by "rule=Bash(git:*)" :explanation "a list")
                     . "was denied by rule Bash(git:*): a list")
-                   ((:decision "approved" :decided_by "rule=session")
+                   ((:status "approved" :decided_by "rule=session")
                     . "was allowed by a rule of the session")))
     (should (equal (duet-approval-outcome data) words)))
   (pcase-dolist (`(,data . ,words)
-                 '(((:decision "denied" :decided_in "Emacs") . "❯ Denied by you in Emacs: Write x")
-                   ((:decision "responded" :decided_in "VS Code") . "❯ Answered by you in VS Code: Write x")
-                   ((:decision "approved") . "❯ Allowed by you, with another input: Write x")))
+                 '(((:status "denied" :decided_in "Emacs") . "❯ Denied by you in Emacs: Write x")
+                   ((:status "responded" :decided_in "VS Code") . "❯ Answered by you in VS Code: Write x")
+                   ((:status "approved") . "❯ Allowed by you, with another input: Write x")))
     (should (equal (substring-no-properties
                     (duet-render--answer
                      (make-duet-message :data (append data '(:title "Write x")))))
@@ -49,7 +49,7 @@
   (should (string-match-p
            "Denied by a rule of your configuration: Write x"
            (duet-render--answer
-            (make-duet-message :data '(:decision "denied" :decided_by "rule=user"
+            (make-duet-message :data '(:status "denied" :decided_by "rule=user"
                                        :title "Write x"))))))
 
 (ert-deftest duet-refusal-test-rule ()

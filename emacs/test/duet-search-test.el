@@ -135,7 +135,7 @@
             (duet-test-wait-for (with-current-buffer buffer
                                   (looking-at-p "pelican")))
             (with-current-buffer buffer
-              (should (zerop (duet-session-offset duet-session)))
+              (should-not (duet-session-before duet-session))
               (should (equal (get-text-property (point) 'duet-section)
                              (duet-section-at (point-min)))))))))))
 

@@ -37,8 +37,8 @@
   "Send CONNECTION a request for the key of SERVICE."
   (duet-connection--notified
    connection 'event
-   `(:event (:type "secret_requested" :timestamp "2026-01-01T00:00:00Z"
-                   :data (:request_id ,(concat "r-" service) :service ,service)))))
+   `(:kind "secret.requested" :time "2026-01-01T00:00:00Z"
+           :data (:request_id ,(concat "r-" service) :service ,service))))
 
 (ert-deftest duet-secrets-test-found ()
   "A key is found by the name of the service, or by its host name."
@@ -63,7 +63,7 @@ machine api.openai.com login x password s3cret-2\n"
                         (jsonrpc-events-buffer (duet-connection-rpc connection))
                       (buffer-string))))
         (should (string-match-p "ping" events))
-        (should (string-match-p "Subscribe" events))
+        (should (string-match-p "event.subscribe" events))
         (should-not (string-match-p "s3cret" events)))
       (dolist (buffer (buffer-list))
         (unless (equal (buffer-file-name buffer) file)
@@ -116,7 +116,7 @@ machine api.openai.com login x password s3cret-2\n"
     (dolist (data '(nil (:service "x") (:request_id 1 :service "x") (:request_id "x")
                         (:request_id "x" :service ["x"])))
       (duet-connection--notified connection 'event
-                                 `(:event (:type "secret_requested" :data ,data))))
+                                 `(:kind "secret.requested" :data ,data)))
     (duet-test-request connection 'ping nil)
     (should-not duet-secrets--waiting)
     (should-not answers)))

@@ -84,10 +84,8 @@
              (:id "acceptEdits" :name "Accept edits" :by "duet")))
      (puthash "thread" session (duet-model-sessions model))
      (puthash "run" session (duet-model-turns model))
-     (duet-events-apply model (list :seq 1 :event
-                                   (list :type "agent_session" :data
-                                         (append '(:session_id "run")
-                                                 duet-settings-test-told))))
+     (duet-events-apply model (list :seq 1 :kind "agent.session" :turn_uuid "run"
+                                    :data duet-settings-test-told))
      (cl-letf (((symbol-function 'duet-connection-request)
                 (lambda (_ method parameters &rest _)
                   (push (cons method parameters) asked)))
@@ -154,48 +152,37 @@
          (duet-set-option session "thought" "high")
          (should (duet-test-heard "^Thinking is High$")))))))
 
+(defun duet-settings-test-event (model seq kind &rest data)
+  "Apply to MODEL an event of KIND with the number SEQ and DATA."
+  (duet-events-apply model (list :seq seq :kind kind :turn_uuid "run" :data data)))
+
 (ert-deftest duet-settings-test-told ()
   "Settings that an agent reports are shown by their names, and updated."
   (duet-settings-test-with
    (should (equal (duet-actions-session-llm session) "Large"))
    (should (equal (duet-actions-session-mode session) "Ask"))
-   (duet-events-apply model '(:seq 2 :event (:type "session_settings_changed"
-                                            :data (:session_id "run" :model "m-small"
-                                                   :permission_mode "acceptEdits"))))
+   (duet-settings-test-event model 2 "session.changed" :model "m-small" :mode "acceptEdits")
    (should (equal (duet-actions-session-llm session) "Large"))
    (should (equal (duet-actions-session-mode session) "Ask, accepts edits"))
-   (duet-events-apply model '(:seq 3 :event
-                             (:type "agent_session"
-                              :data (:session_id "run"
-                                     :model (:current "m-small"
-                                             :available [(:id "m-small")])
-                                     :mode (:current "code" :available [(:id "code")])))))
+   (duet-settings-test-event model 3 "agent.session"
+                             :model '(:current "m-small" :available [(:id "m-small")])
+                             :mode '(:current "code" :available [(:id "code")]))
    (should (equal (duet-actions-session-llm session) "m-small"))
    (should (equal (duet-actions-session-mode session) "code, accepts edits"))
    (should (duet-get-objects (duet-session-agent-info session) :commands))
    ;; An agent that has left plan mode shows its new mode.
-   (duet-events-apply model '(:seq 4 :event (:type "session_settings_changed"
-                                            :data (:session_id "run" :permission_mode "plan"))))
-   (duet-events-apply model '(:seq 5 :event (:type "session_settings_changed"
-                                            :data (:session_id "run" :event_type "mode"
-                                                   :agent_mode "default"))))
+   (duet-settings-test-event model 4 "session.changed" :mode "plan")
+   (duet-settings-test-event model 5 "session.changed" :agent_mode "default")
    (should-not (duet-actions-session-mode session))
-   (duet-events-apply model '(:seq 6 :event (:type "session_settings_changed"
-                                            :data (:session_id "run" :event_type "mode"
-                                                   :agent_mode "auto"))))
+   (duet-settings-test-event model 6 "session.changed" :agent_mode "auto")
    (should (equal (duet-session-mode session) "auto"))
    (should (equal (duet-actions-session-mode session) "auto"))
    ;; One of Duet's modes holds again after the agent has left its plan mode.
-   (duet-events-apply model '(:seq 7 :event (:type "session_settings_changed"
-                                            :data (:session_id "run" :permission_mode "acceptEdits"))))
+   (duet-settings-test-event model 7 "session.changed" :mode "acceptEdits")
    (dolist (mode '("plan" "code"))
-     (duet-events-apply model `(:seq 8 :event (:type "session_settings_changed"
-                                               :data (:session_id "run" :event_type "mode"
-                                                      :agent_mode ,mode)))))
+     (duet-settings-test-event model 8 "session.changed" :agent_mode mode))
    (should (equal (duet-session-mode session) "acceptEdits"))
-   (duet-events-apply model '(:seq 9 :event (:type "agent_session"
-                                            :data (:session_id "run"
-                                                   :mode (:current "plan")))))
+   (duet-settings-test-event model 9 "agent.session" :mode '(:current "plan"))
    (should (equal (duet-actions-session-mode session) "plan"))))
 
 (ert-deftest duet-settings-test-commands ()

@@ -10,7 +10,7 @@
 
 (defun duet-silence-test-event (seq seconds &rest data)
   "Return params of an event: silent for SECONDS, with number SEQ and DATA."
-  (apply #'duet-model-test-event "agent_silent" seq :session_id "r1"
+  (apply #'duet-model-test-event "agent.silent" seq "r1"
          :since (format-time-string "%FT%T.%3NZ" (time-subtract duet-test-now seconds) t)
          data))
 
@@ -57,7 +57,7 @@
     (duet-progress--tick)
     (should duet-progress--timer)
     (duet-events-apply model (duet-model-test-event
-                              "session_status_changed" 5 :session_id "r1" :thread_id "t1"
+                              "turn.state" 5 "r1" :session_uuid "t1"
                               :state "completed"))
     (duet-progress--tick)
     (should-not duet-progress--timer)))
@@ -69,7 +69,7 @@
       (duet-events-apply model (duet-silence-test-event 2 12))
       (should (duet-session-silence session))
       (duet-events-apply model (duet-model-test-event
-                               "session_status_changed" 3 :session_id "r1" :thread_id "t1"
+                               "turn.state" 3 "r1" :session_uuid "t1"
                                :state state))
       (should-not (duet-session-silence session))
       (should-not (duet-silence-test-tail)))))

@@ -44,7 +44,7 @@
           (goto-char (point-min))
           (duet-test-press "M-p" #'duet-prompt-previous)
           (should (duet-test-heard "the first prompt$"))
-          (setf (duet-session-offset session) 3)
+          (setf (duet-session-before session) 3)
           (duet-test-press "M-p" #'duet-prompt-previous)
           (should (duet-test-heard "[+] loads earlier ones$")))
         (should (equal (cl-remove "*Rescan*" (mapcar #'car (imenu--make-index-alist))
@@ -71,22 +71,19 @@
                          (list :session (duet-session-leaf-id session) :prompt "quiet second"))
       (duet-test-wait-for-text buffer "❯ quiet second\\(.\\|\n\\)*That is all")
       (duet-test-wait-for-state session 'completed)
-      (cl-flet ((event (type &rest data)
+      (cl-flet ((event (kind &rest data)
                   (duet-events-apply
                    (duet-connection-model connection)
-                   (list :seq (cl-incf seq)
-                         :event (list :type type :timestamp "2100-01-01T00:00:01Z"
-                                      :data (append (list :session_id (duet-session-leaf-id session))
-                                                    data))))))
-        (event "conversation_updated" :event_type "tool_use" :tool_id "x" :tool_name "Bash"
-               :tool_input_json "{\"command\":\"make\"}")
-        (event "conversation_updated" :event_type "tool_result" :tool_result_for_id "x"
-               :tool_name "Bash" :tool_status "failed"
-               :tool_result_content (concat "src/rows.py:2:1: error: it is lost\n12:30: no file\n"
-                                            "File \"src/odd.c\", line 4\nsrc/gone.py:3: no file\n"
-                                            "src/main.go(3,2): too\nit failed here\n"))
-        (event "message_delta" :message_id "m" :role "assistant"
-               :delta "See `src/main.go:5`, and src/rows.py (line 9) is as it was.\n"))
+                   (list :seq (cl-incf seq) :kind kind :time "2100-01-01T00:00:01Z"
+                         :turn_uuid (duet-session-leaf-id session) :data data))))
+        (event "item.changed" :type "tool_call" :key "x" :tool_name "Bash"
+               :status "pending" :tool_input '(:command "make"))
+        (event "item.changed" :type "tool_call" :key "x" :status "failed"
+               :result (concat "src/rows.py:2:1: error: it is lost\n12:30: no file\n"
+                               "File \"src/odd.c\", line 4\nsrc/gone.py:3: no file\n"
+                               "src/main.go(3,2): too\nit failed here\n"))
+        (event "text.delta" :key "m"
+               :text "See `src/main.go:5`, and src/rows.py (line 9) is as it was.\n"))
       (with-current-buffer buffer
         (duet-transcript-flush)
         (should (string-match-p "src/main.go:5" (buffer-string))))

@@ -145,14 +145,14 @@
       (should-not (string-match-p "❯ quiet" (duet-test-text buffer)))
       (with-current-buffer buffer
         (let ((count 0))
-          (while (> (duet-session-offset session) 0)
-            (let ((offset (duet-session-offset session)))
+          (while (duet-session-before session)
+            (let ((before (duet-session-before session)))
               ;; Alternate between the key and the button.
               (if (cl-oddp count)
                   (duet-test-press "+" #'duet-transcript-earlier)
                 (goto-char (point-min))
                 (duet-test-press "RET" #'duet-transcript-visit))
-              (duet-test-wait-for (< (duet-session-offset session) offset))
+              (duet-test-wait-for (not (eql (duet-session-before session) before)))
               (should (< (cl-incf count) 20)))))
         (duet-test-wait-for-text buffer "❯ quiet tools:60")
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))

@@ -366,7 +366,7 @@
                      (lambda ()
                        (duet-connection--notified
                         (make-duet-connection :root "/nowhere/" :model model) 'event
-                        '(:seq 1 :event (:type "trigger_executed" :data (:id "x")))))))))
+                        '(:seq 1 :kind "trigger.fired" :data (:id "x"))))))))
 
 (ert-deftest duet-transcript-test-tabs ()
   "Tabs are four columns wide, or as wide as the user has chosen."

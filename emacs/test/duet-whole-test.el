@@ -20,12 +20,10 @@
       (duet-test-wait-for-text buffer "That is all")
       (duet-events-apply
        (duet-connection-model connection)
-       (list :seq 1000000
-             :event (list :type "conversation_updated" :timestamp "2030-01-01T00:00:00Z"
-                          :data (list :session_id (duet-session-leaf-id session)
-                                      :event_type "tool_result" :tool_result_for_id "x"
-                                      :tool_name "Bash" :tool_status "completed"
-                                      :tool_result_content lines))))
+       (list :seq 1000000 :kind "item.changed" :time "2030-01-01T00:00:00Z"
+             :turn_uuid (duet-session-leaf-id session)
+             :data (list :type "tool_call" :key "x" :tool_name "Bash" :status "completed"
+                         :result lines)))
       (save-window-excursion
         (switch-to-buffer buffer)
         (duet-test-wait-for-text buffer "characters in all")
@@ -51,41 +49,24 @@
            (buffer (duet-transcript-open connection session))
            (turn (duet-session-leaf-id session))
            (result (concat (make-string 3000 ?a) "\nthe error"))
-           (item (lambda (type &rest members)
-                   `( :id 1 :session_id ,turn :event_type ,type :seq 1000000
-                      :is_completed t :status "failed" ,@members)))
-           (others (lambda (count) (make-list count (list :id 9 :session_id turn
-                                                          :event_type "message"
-                                                          :content "x" :key "other"))))
-           (conversation
-            (vconcat (funcall others 5)
-                     (list (funcall item "tool_call" :tool_id "x" :tool_name "Bash"
-                                    :tool_input_json "{\"command\":\"make\"}")
-                           (funcall item "tool_result" :tool_result_for_id "x"
-                                    :tool_result_content result))
-                     (funcall others 14)))
            (asked 0))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "That is all")
       (duet-events-apply
        (duet-connection-model connection)
-       (list :seq 1000000
-             :event (list :type "conversation_updated" :timestamp "2030-01-01T00:00:00Z"
-                          :data (list :session_id turn :event_type "tool_result"
-                                      :tool_result_for_id "x" :tool_name "Bash"
-                                      :tool_status "failed" :truncated t
-                                      :tool_result_content (make-string 3000 ?a)))))
+       (list :seq 1000000 :kind "item.changed" :time "2030-01-01T00:00:00Z" :turn_uuid turn
+             :data (list :type "tool_call" :key "x" :tool_name "Bash" :status "failed"
+                         :truncated t :result (make-string 3000 ?a))))
       (cl-letf (((symbol-function 'duet-connection-request)
                  (lambda (_connection method params &rest keys)
-                   (should (eq method 'getConversation))
+                   (should (eq method 'session.items))
+                   (should (equal params (list :turn turn :key "x")))
                    (setq asked (1+ asked))
-                   (let* ((total (length conversation))
-                          (beg (min total (plist-get params :offset)))
-                          ;; Four lines fit into a reply.
-                          (end (min total (+ beg (min 4 (plist-get params :limit))))))
-                     (funcall (plist-get keys :success-fn)
-                              (list :events (seq-subseq conversation beg end)
-                                    :total total))))))
+                   (funcall (plist-get keys :success-fn)
+                            `(:items [( :id 1 :turn_uuid ,turn :turn_state "completed"
+                                        :type "tool_call" :key "x" :seq 1000000
+                                        :tool_name "Bash" :status "failed"
+                                        :tool_input (:command "make") :result ,result)])))))
         (save-window-excursion
           (switch-to-buffer buffer)
           ;; The end of the loaded part is not shown as the end of the result.
@@ -95,7 +76,7 @@
           (goto-char (point-min))
           (search-forward "Bash")
           (duet-test-press "TAB" #'duet-section-toggle)
-          (should (= asked 7))
+          (should (= asked 1))
           (duet-transcript-flush)
           (should (string-match-p "the error" (duet-test-text buffer)))
           (should (string-match-p "make" (duet-test-text buffer)))

@@ -57,10 +57,9 @@
   "Add TEXT to the message KEY of SESSION, by an event with number SEQ."
   (duet-events-apply
    (duet-session-model session)
-   (list :seq seq :event (list :type "message_delta" :timestamp "2026-01-01T00:00:01Z"
-                               :data (list :session_id (duet-session-leaf-id session)
-                                           :message_id key :role "assistant"
-                                           :delta text)))))
+   (list :seq seq :kind "text.delta" :time "2026-01-01T00:00:01Z"
+         :turn_uuid (duet-session-leaf-id session)
+         :data (list :key key :text text))))
 
 (defun perf-fill ()
   "Make the transcript 5 MB long, in 100 parts, one each 20 ms."
