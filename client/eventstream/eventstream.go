@@ -35,16 +35,17 @@ type Event struct {
 	// Seq is the event's number in the server's log. Numbers only rise, and none comes twice.
 	// Events outside the log have 0: they show a current state, such as an open question, and
 	// are sent again after each reconnect.
-	Seq  int64           `json:"seq"`
-	Kind string          `json:"kind"`
-	Time time.Time       `json:"time"` // zero for a heartbeat
-	Data json.RawMessage `json:"data"` // nil for a heartbeat
+	Seq  int64     `json:"seq"`
+	Kind string    `json:"kind"`
+	Time time.Time `json:"time"` // zero for a heartbeat
 
 	// Session is the number of the event's session, Turn that of its turn, such as 12.3, and TurnUUID
 	// the turn's uuid. They are 0 and "" for an event of none.
 	Session  int64  `json:"session,omitempty"`
 	Turn     string `json:"turn,omitempty"`
 	TurnUUID string `json:"turn_uuid,omitempty"`
+
+	Data json.RawMessage `json:"data"` // nil for a heartbeat
 }
 
 // KindLogDamaged is the kind of the event that reports a gap: the server lost the events between

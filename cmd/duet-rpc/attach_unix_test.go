@@ -102,7 +102,7 @@ type listed struct {
 	Cols     int
 	Rows     int
 	Tmux     string `json:"tmux_session"`
-	TaskID   string `json:"task_id"`
+	Turn     string `json:"turn_uuid"`
 	ReadOnly bool   `json:"read_only"`
 	Attached int
 	Taken    bool
@@ -239,7 +239,7 @@ func TestAttachToMuchOutput(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
 	c := s.lines()
-	spawned := c.spawn(object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}})
+	spawned := c.spawn(object{"program": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}})
 	c.until("the last line", func() bool {
 		return strings.HasSuffix(printedIn(c.events[max(0, len(c.events)-5):]), "line 20000\r\n\x1b[c")
 	})
@@ -274,7 +274,7 @@ func TestAttachToAnAgentsTerminal(t *testing.T) {
 			require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "the terminal is not listed")
 			found := s.terminals()[0]
 			assert.Equal(t, listed{
-				ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
+				ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, Turn: l.SessionID, ReadOnly: true,
 			}, found)
 			assert.Equal(t, version == "1", found.PID != 0)
 			assert.NoError(t, syscall.Kill(found.PID, 0))
@@ -305,14 +305,15 @@ func TestAttachToAnAgentsTerminal(t *testing.T) {
 }
 
 // A client that attaches and subscribes to all events receives the end of a terminal once. A
-// subscription that names terminal_exit adds a second event. The spawner has gone.
+// subscription that names terminal.exited adds a second event. The spawner has gone.
 func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
 	both, named, gone := s.lines(), s.lines(), s.lines()
-	both.call("Subscribe", object{}, nil)
-	named.call("Subscribe", object{"event_types": []string{"terminal_exit"}}, nil)
-	r := gone.spawn(object{"shell": "sh", "args": []string{"-c", "read a; exit 5"}})
+	both.call("event.subscribe", object{}, nil)
+	both.call("Subscribe", object{"event_types": []string{"session_status_changed"}}, nil) // for runs
+	named.call("event.subscribe", object{"kinds": []string{"terminal.exited"}}, nil)
+	r := gone.spawn(object{"program": "sh", "args": []string{"-c", "read a; exit 5"}})
 	require.NoError(t, gone.conn.Close())
 	s.attached(0)
 	for _, c := range []*lineClient{both, named} {
@@ -321,20 +322,20 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	both.call("terminal.write", object{"terminal_id": r.ID, "data": "\r"}, nil)
 	exits := func(c *lineClient) (n int) {
 		for _, e := range c.events {
-			if e.Type == "terminal_exit" && bytes.Contains(e.Raw, []byte(r.ID)) {
+			if e.Type == "terminal.exited" && bytes.Contains(e.Raw, []byte(r.ID)) {
 				n++
 			}
 		}
 		return n
 	}
-	named.until("both terminal_exit events", func() bool { return exits(named) == 2 })
+	named.until("both terminal.exited events", func() bool { return exits(named) == 2 })
 	both.until("the end", func() bool { return exits(both) > 0 })
 	// A second event about the end would precede the events of a later run.
 	both.runs("quiet")
-	both.until("one terminal_exit event", func() bool { return exits(both) == 1 })
+	both.until("one terminal.exited event", func() bool { return exits(both) == 1 })
 }
 
-// attachedTo is the result of spawn_terminal and terminal.attach.
+// attachedTo is the result of terminal.start and terminal.attach.
 type attachedTo struct {
 	ID     string `json:"terminal_id"`
 	PID    int    `json:"pty_pid"`
@@ -346,7 +347,7 @@ type attachedTo struct {
 // spawn starts a terminal.
 func (p *peer) spawn(params object) (r attachedTo) {
 	p.t.Helper()
-	p.call("spawn_terminal", params, &r)
+	p.call("terminal.start", params, &r)
 	return r
 }
 

@@ -351,9 +351,28 @@ func (p *peer) read(next func() ([]byte, error), take func([]byte) error) {
 	}
 }
 
+// An eventParams is an event in either form: native, or HumanLayer's in both framings.
+type eventParams struct {
+	Seq  int64           `json:"seq"`
+	Type string          `json:"type"` // of a heartbeat
+	Kind string          `json:"kind"`
+	Turn string          `json:"turn_uuid"`
+	Data json.RawMessage `json:"data"`
+
+	Event struct {
+		Seq  int64           `json:"seq"`
+		Type string          `json:"type"`
+		Data json.RawMessage `json:"data"`
+	} `json:"event"`
+}
+
 // takeEvent stores an event. The caller holds the lock.
-func (p *peer) takeEvent(seq int64, kind string, raw json.RawMessage) error {
-	e := event{Seq: seq, Type: kind, Raw: raw}
+func (p *peer) takeEvent(in eventParams) error {
+	raw := in.Event.Data
+	if in.Kind != "" {
+		raw = in.Data
+	}
+	e := event{Seq: max(in.Seq, in.Event.Seq), Type: cmp.Or(in.Kind, in.Event.Type), Raw: raw, Data: eventData{SessionID: in.Turn}}
 	if err := json.Unmarshal(raw, &e.Data); err != nil {
 		return fmt.Errorf("%w: %.300q", err, raw)
 	}
@@ -764,15 +783,9 @@ func newClient(p *process) *client {
 // take stores a message. The caller holds the lock.
 func (c *client) take(body []byte) error {
 	var m struct {
-		ID     *int   `json:"id"`
-		Method string `json:"method"`
-		Params struct {
-			Seq   int64 `json:"seq"`
-			Event struct {
-				Type string          `json:"type"`
-				Data json.RawMessage `json:"data"`
-			} `json:"event"`
-		} `json:"params"`
+		ID     *int        `json:"id"`
+		Method string      `json:"method"`
+		Params eventParams `json:"params"`
 		reply
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
@@ -783,7 +796,7 @@ func (c *client) take(body []byte) error {
 	}
 	switch {
 	case m.Method == "event":
-		return c.takeEvent(m.Params.Seq, m.Params.Event.Type, m.Params.Event.Data)
+		return c.takeEvent(m.Params)
 	case strings.HasPrefix(m.Method, "event.task"):
 		return c.takeNote(body)
 	case m.Method == "" && m.ID != nil:
@@ -1071,32 +1084,28 @@ func (c *lineClient) take(line []byte) error {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
+		Params eventParams     `json:"params"`
 		reply
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
 		return fmt.Errorf("%w: %.300q", err, line)
 	}
 	switch {
+	case m.Method == "event":
+		return c.takeEvent(m.Params)
 	case m.Method != "":
 		return c.takeNote(line)
 	case m.ID != nil:
 		c.replies[string(m.ID)] = m.reply
 	default:
-		var r struct {
-			Type  string `json:"type"`
-			Event struct {
-				Seq  int64           `json:"seq"`
-				Type string          `json:"type"`
-				Data json.RawMessage `json:"data"`
-			} `json:"event"`
-		}
+		var r eventParams
 		if err := json.Unmarshal(m.Result, &r); err != nil {
 			return fmt.Errorf("%w: %.300q", err, line)
 		}
 		if r.Type == "heartbeat" {
 			return nil
 		}
-		return c.takeEvent(r.Event.Seq, r.Event.Type, r.Event.Data)
+		return c.takeEvent(r)
 	}
 	return nil
 }

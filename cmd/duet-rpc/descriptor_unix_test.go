@@ -56,7 +56,7 @@ func (c *fileClient) exitOf(id string) (code int) {
 				ID   string `json:"terminal_id"`
 				Code int    `json:"exit_code"`
 			}
-			if e.Type == "terminal_exit" && json.Unmarshal(e.Raw, &d) == nil && d.ID == id {
+			if e.Type == "terminal.exited" && json.Unmarshal(e.Raw, &d) == nil && d.ID == id {
 				code = d.Code
 				return true
 			}
@@ -74,7 +74,7 @@ func printedIn(events []event) string {
 	var b strings.Builder
 	for _, e := range events {
 		var d struct{ Data string }
-		if e.Type == "terminal_output" && json.Unmarshal(e.Raw, &d) == nil {
+		if e.Type == "terminal.output" && json.Unmarshal(e.Raw, &d) == nil {
 			b.WriteString(d.Data)
 		}
 	}
@@ -113,7 +113,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
 	holder, other := s.files(), s.lines()
-	r := holder.spawn(object{"shell": "sh", "args": []string{"-c", echoes}, "cols": 66, "rows": 11, "descriptor": true})
+	r := holder.spawn(object{"program": "sh", "args": []string{"-c", echoes}, "cols": 66, "rows": 11, "descriptor": true})
 	tty := holder.file()
 	tty.shows("11 66\r\n") // its very first output
 	tty.types("one\r")
@@ -182,7 +182,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.Empty(t, s.terminals())
 
 	// The descriptor has the output of a program that ends at once.
-	r = again.spawn(object{"shell": "sh", "args": []string{"-c", "echo brief"}, "descriptor": true})
+	r = again.spawn(object{"program": "sh", "args": []string{"-c", "echo brief"}, "descriptor": true})
 	tty = again.file()
 	tty.shows("brief\r\n")
 	assert.Zero(t, again.exitOf(r.ID))
@@ -214,9 +214,10 @@ func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	s := newSite(parallel(t))
 	hub, joined := s.start(), s.start()
 	require.Equal(t, hubOf(t, hub), hubOf(t, joined))
-	r := hub.spawn(object{"shell": "cat"})
+	r := hub.spawn(object{"program": "cat"})
 	for name, c := range map[string]*client{"the first editor": hub, "another": joined} {
 		for method, params := range map[string]object{
+			"terminal.start":  {"program": "cat", "descriptor": true},
 			"spawn_terminal":  {"shell": "cat", "descriptor": true},
 			"terminal.attach": {"terminal_id": r.ID, "descriptor": true},
 		} {
@@ -242,7 +243,7 @@ func TestTheExecutorOfADescriptorDies(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
 	c := s.files()
-	r := c.spawn(object{"shell": "sh", "args": []string{"-c", "echo $PPID; exec cat"}, "descriptor": true})
+	r := c.spawn(object{"program": "sh", "args": []string{"-c", "echo $PPID; exec cat"}, "descriptor": true})
 	tty := c.file()
 	tty.shows("\r\n")
 	var executor int
@@ -274,7 +275,7 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 		return n
 	}
 	round := func() {
-		r := c.spawn(object{"shell": "sh", "args": []string{"-c", "echo $PPID; " + echoes}, "descriptor": true})
+		r := c.spawn(object{"program": "sh", "args": []string{"-c", "echo $PPID; " + echoes}, "descriptor": true})
 		tty := c.file()
 		tty.shows("24 80\r\n")
 		_, err := fmt.Sscan(tty.seen.String(), &executor)

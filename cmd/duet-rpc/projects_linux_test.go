@@ -299,7 +299,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 		name   string
 		client *client
 	}{{"first", first}, {"second", second}} { // a client's terminal gets that client's environment too
-		c.client.spawn(object{"shell": "sh", "args": []string{"-c", `env > "$0".part; mv "$0".part "$0"`, s.file("terminal-of-" + c.name)}})
+		c.client.spawn(object{"program": "sh", "args": []string{"-c", `env > "$0".part; mv "$0".part "$0"`, s.file("terminal-of-" + c.name)}})
 		require.Eventually(t, func() bool { _, err := os.Stat(s.file("terminal-of-" + c.name)); return err == nil }, watchdog/3, pollEvery)
 		s.requireOf(c.name, "terminal-of-"+c.name)
 		env := s.written("terminal-of-" + c.name)

@@ -53,7 +53,7 @@ The session is kept: continue it with --continue and its number, such as 12, or 
 -c, the last one. --continue 12.3 continues from the end of that turn.
 
 With --json each event is a line of JSON on standard output, and so is an error, as
-{"type":"error","message":…}. --output-schema FILE asks for an answer that is JSON
+{"kind":"error","message":…}. --output-schema FILE asks for an answer that is JSON
 of that schema, checks it, and asks once more if it does not fit; -o FILE writes the
 last message, or that JSON, to a file.
 
@@ -382,7 +382,7 @@ func milliseconds(d time.Duration) *uint {
 func inJSON(cmd *cobra.Command, s *settings, err error) error {
 	var status exitStatus
 	if s.JSON && err != nil && !errors.As(err, &status) && !errors.Is(err, term.ErrInterrupted) {
-		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // strings cannot fail
+		line, _ := json.Marshal(map[string]string{"kind": "error", "message": err.Error()}) // strings cannot fail
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
 	}
 	return err

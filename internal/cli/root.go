@@ -60,7 +60,7 @@ func Run(version string) int {
 		return 1 // the reader of the output is gone
 	case err != nil:
 		if asJSON, _ := root.PersistentFlags().GetBool("json"); asJSON {
-			line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // strings cannot fail
+			line, _ := json.Marshal(map[string]string{"kind": "error", "message": err.Error()}) // strings cannot fail
 			_ = term.Raw(os.Stderr, line)                                                       // the exit status says the same
 			return 1
 		}
