@@ -136,8 +136,8 @@ docs: ## write docs/cli.md, docs/methods.md, docs/executors.md and the keys in d
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run TestMethodsDocument
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/catalogrpc -run TestExecutorsDocument
 
-generate: docs ## the same, and the methods for clients: vscode/src/protocol.ts, internal/hubclient/calls.go
-	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run 'TestTypeScriptTypes|TestGoCalls'
+generate: docs ## the same, and the methods for clients: vscode/src/protocol.ts, emacs/duet-protocol.el, internal/hubclient/calls.go
+	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run 'TestTypeScriptTypes|TestEmacsNames|TestGoCalls'
 
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf /usr/share/fonts/TTF/DejaVuSansMono.ttf))
 pictures: ## draw the screens of testdata/screens, light and dark, into bin/pictures; FONT=FILE.ttf has the signs

@@ -10,6 +10,7 @@
 
 ;;; Code:
 
+(require 'duet-protocol)
 (require 'cl-lib)
 (require 'subr-x)
 
@@ -127,10 +128,8 @@
 
 (defun duet-look-state-name (state)
   "Return the words for STATE, a symbol, with a face."
-  (propertize (pcase state
-                ('waiting_input "waits for you")
-                ('timed_out "timed out")
-                (_ (replace-regexp-in-string "_" " " (symbol-name state))))
+  (propertize (or (alist-get state duet-protocol-state-words)
+                  (replace-regexp-in-string "_" " " (symbol-name state)))
               'face (or (nth 1 (alist-get state duet-look--states)) 'duet-dim)))
 
 (defun duet-look-state-header (state)

@@ -325,7 +325,7 @@ prefix argument, list the actions of all triggers."
     ("submitted" "session begun")
     ("notified" "shown")
     ("webhook_sent" "sent")
-    ("waiting_approval" "waits for you")
+    ("waiting_approval" "waiting for you")
     ("skipped_no_approver" "no answer")
     ("error" "failed")
     ("unknown_action_type" "unknown action")

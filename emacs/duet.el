@@ -27,6 +27,7 @@
 ;;   duet-events.el         events and replies, into the model
 ;;   duet-model.el          sessions, turns, messages and questions of a project
 ;;   duet-history.el        earlier messages of a session, page by page
+;;   duet-protocol.el       names and words of the protocol, made from the server
 ;;   duet-log.el            the log of problems
 ;;
 ;; The sessions:

@@ -96,6 +96,11 @@ func TestTypeScriptTypes(t *testing.T) {
 	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
 }
 
+// The names and words of Emacs match the registry. `make generate` writes them.
+func TestEmacsNames(t *testing.T) {
+	testkit.GoldenBytes(t, "../emacs/duet-protocol.el", []byte(handlers.EmacsLisp(served())))
+}
+
 // The calls of the Go client match the registry. `make generate` writes them.
 func TestGoCalls(t *testing.T) {
 	testkit.GoldenBytes(t, "../internal/hubclient/calls.go", []byte(handlers.GoCalls(served())))

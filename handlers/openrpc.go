@@ -201,6 +201,38 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("}\n\n/** The name of a kind of event. */\nexport type EventKind = keyof Events;\n")
 	b.WriteString("\n/** The params of a notification \"event\". */\n" +
 		"export type HubEvent = { [K in EventKind]: Omit<" + envelope + ", \"kind\" | \"data\"> & { kind: K; data: Events[K] } }[EventKind];\n")
+	b.WriteString("\n/** The words for each state of a turn. */\nexport const stateWords: Readonly<Record<string, string>> = {\n")
+	for _, s := range protocol.States() {
+		fmt.Fprintf(&b, "  %s: %q,\n", s, s.Words())
+	}
+	b.WriteString("};\n")
+	return b.String()
+}
+
+// EmacsLisp returns the names of a registry's methods, those of the kinds of events, and the words for
+// the states of a turn, for Emacs.
+func EmacsLisp(reg *server.Registry) string {
+	var b strings.Builder
+	b.WriteString(";;; duet-protocol.el --- Names and words of the protocol  -*- lexical-binding: t; -*-\n\n" +
+		";; Copyright (c) 2026 The Duet authors\n;; SPDX-License-Identifier: MIT\n\n" +
+		";;; Commentary:\n\n;; Made by `make generate' from the server's methods, events and states.\n\n;;; Code:\n")
+	list := func(name, doc string, of []string) {
+		fmt.Fprintf(&b, "\n(defconst duet-protocol-%s\n  '(%s)\n  %q)\n", name, strings.Join(of, "\n    "), doc)
+	}
+	var methods, kinds, words []string
+	for _, m := range reg.Methods() {
+		methods = append(methods, m.Name)
+	}
+	for _, k := range protocol.EventKinds {
+		kinds = append(kinds, strconv.Quote(k.Name))
+	}
+	for _, s := range protocol.States() {
+		words = append(words, fmt.Sprintf("(%s . %q)", s, s.Words()))
+	}
+	list("methods", "The methods of the server, as symbols.", methods)
+	list("kinds", "The kinds of events.", kinds)
+	list("state-words", "The words for each state of a turn.", words)
+	b.WriteString("\n(provide 'duet-protocol)\n;;; duet-protocol.el ends here\n")
 	return b.String()
 }
 

@@ -74,7 +74,7 @@ func printedIn(events []event) string {
 	var b strings.Builder
 	for _, e := range events {
 		var d struct{ Data string }
-		if e.Type == "terminal.output" && json.Unmarshal(e.Raw, &d) == nil {
+		if (e.Type == "terminal.output" || e.Type == "terminal_output") && json.Unmarshal(e.Raw, &d) == nil {
 			b.WriteString(d.Data)
 		}
 	}

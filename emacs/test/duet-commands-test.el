@@ -257,7 +257,7 @@ The session has an open question, and point is on something in each buffer."
                         (funcall show #'duet-agents)
                         (funcall show #'duet-compose connection session))))
     (duet-test-wait-for-text transcript "^❯ hello")
-    (duet-test-wait-for-text here "waits for you")
+    (duet-test-wait-for-text here "waiting for you")
     (duet-test-wait-for-text (nth 6 buffers) "you")
     (duet-test-wait-for-text (nth 7 buffers) "No terminals")
     (duet-test-wait-for-text (nth 8 buffers) "demo")

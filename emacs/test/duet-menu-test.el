@@ -51,7 +51,7 @@
         (should (string-match-p "1 waiting for you · 1 running" (duet-menu--describe)))
         (should-not (duet-menu--session)))
       (with-current-buffer (duet-transcript-open connection session)
-        (should (string-match-p "\\`1 hello  waits for you · demo\\'" (duet-menu--describe)))
+        (should (string-match-p "\\`1 hello  waiting for you · demo\\'" (duet-menu--describe)))
         (should (duet-menu--session))
         (should (duet-menu--running)))
       (with-current-buffer (duet-sessions-buffer connection)

@@ -57,7 +57,7 @@ a project without one.  Each project has a session."
     (duet-projects-test-go-to "elsewhere")
     ;; Connected projects are updated by events.
     (duet-test-launch connection "hello")
-    (duet-test-wait-for-text (current-buffer) "\\? +waits for you +project +[0-9]+ hello")
+    (duet-test-wait-for-text (current-buffer) "\\? +waiting for you +project +[0-9]+ hello")
     (should (looking-at-p ".*elsewhere"))
     ;; Other projects are updated by a refresh.
     (duet-projects-test-prompt other "quiet later")

@@ -44,7 +44,7 @@
       (duet-sessions-test-go-to buffer "quiet one")
       (dolist (name '("hello" "fail"))
         (duet-test-launch connection name))
-      (duet-test-wait-for-text buffer "\\? +waits for you +[0-9]+ hello")
+      (duet-test-wait-for-text buffer "\\? +waiting for you +[0-9]+ hello")
       (duet-test-wait-for-text buffer "✗ +failed +[0-9]+ fail ")
       (should (eq (tabulated-list-get-id) first))
       (should (string-match-p "quiet one" (thing-at-point 'line))))))

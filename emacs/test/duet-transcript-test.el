@@ -35,7 +35,7 @@
         (goto-char (point-min))
         (search-forward "+Turn 1")
         (should (eq (get-text-property (point) 'face) 'diff-added))
-        (should (string-match-p "waits for you" (duet-header duet-session duet-connection)))
+        (should (string-match-p "waiting for you" (duet-header duet-session duet-connection)))
         (setf (duet-session-agent session) "100%b")
         (should (string-match-p "100%%b" (duet-header duet-session duet-connection))))
       (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))

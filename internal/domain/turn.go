@@ -205,7 +205,7 @@ func (s State) Words() string {
 	case Cancelled:
 		return string(Interrupted)
 	case TimedOut:
-		return string(Failed)
+		return "timed out"
 	}
 	return string(s)
 }

@@ -55,6 +55,9 @@ func StatesWhere(want func(domain.State) bool) []domain.State {
 	return list
 }
 
+// States lists all states of a turn, sorted.
+func States() []domain.State { return StatesWhere(func(domain.State) bool { return true }) }
+
 // A PermissionMode says what an agent may do without asking.
 type PermissionMode string
 

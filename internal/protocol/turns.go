@@ -119,7 +119,7 @@ type TurnState string
 
 // Accepted implements schema.Enum.
 func (TurnState) Accepted() (names []string) {
-	for _, s := range StatesWhere(func(domain.State) bool { return true }) {
+	for _, s := range States() {
 		names = append(names, string(s))
 	}
 	return names

@@ -58,7 +58,7 @@ func TestStatesHaveOneWord(t *testing.T) {
 		{"interrupting", "interrupting"},
 		{"completed", "completed"},
 		{"failed", "failed"},
-		{"timed_out", "failed"},
+		{"timed_out", "timed out"},
 		{"cancelled", "interrupted"},
 		{"interrupted", "interrupted"},
 	} {

@@ -4381,3 +4381,19 @@ export type EventKind = keyof Events;
 
 /** The params of a notification "event". */
 export type HubEvent = { [K in EventKind]: Omit<Event, "kind" | "data"> & { kind: K; data: Events[K] } }[EventKind];
+
+/** The words for each state of a turn. */
+export const stateWords: Readonly<Record<string, string>> = {
+  cancelled: "interrupted",
+  completed: "completed",
+  discarded: "discarded",
+  draft: "draft",
+  failed: "failed",
+  interrupted: "interrupted",
+  interrupting: "interrupting",
+  queued: "queued",
+  running: "running",
+  starting: "starting",
+  timed_out: "timed out",
+  waiting_input: "waiting for you",
+};

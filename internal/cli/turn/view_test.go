@@ -254,7 +254,7 @@ func TestEachTurnShowsUsage(t *testing.T) {
 	v.Spent(protocol.Turn{ID: "2", DurationMS: new(int64(2_300))})
 	assert.Equal(t, `— 1.3 s · $1.50
 — 2.3 s
-— failed: too long; go on with: duet-rpc prompt --continue 2 "…"
+— timed out: too long; go on with: duet-rpc prompt --continue 2 "…"
 `, side.String())
 }
 

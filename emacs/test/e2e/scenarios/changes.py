@@ -185,10 +185,10 @@ def chooses_an_attempt(home, emacs):
     terminal.see(r"New session · demo, demo: several attempts")
     terminal.type("fix it")
     terminal.press("C-c", "C-c")
-    terminal.see(r"waits for you +1\.1 +demo(.*\n)+.*waits for you +2\.1 +demo")
+    terminal.see(r"waiting for you +1\.1 +demo(.*\n)+.*waiting for you +2\.1 +demo")
     for _ in range(2):
         terminal.press("j")
-        terminal.see(r"^ . waits for you · [0-9.]+ · demo · duet/fix-it-demo")
+        terminal.see(r"^ . waiting for you · [0-9.]+ · demo · duet/fix-it-demo")
         terminal.press("a")
         terminal.see(r"^ ● completed · [0-9.]+ · demo · duet/fix-it-demo")
     terminal.press("%")

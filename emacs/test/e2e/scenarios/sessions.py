@@ -54,8 +54,8 @@ def goes_on_by_itself(home, emacs):
     ask(terminal, "quiet background")
     terminal.see(r"my turn ends\. That is all\.\n\n■ Continued by itself\.\n\nThe background task has finished\.\n")
     terminal.see(r"^\? Write +demo\.txt")
-    terminal.see(r"^ \? waits for you · [0-9.]+ · demo · .*1 waiting: j")
-    terminal.see(r"^ \? +waits for you +[0-9]+ quiet background +demo")
+    terminal.see(r"^ \? waiting for you · [0-9.]+ · demo · .*1 waiting: j")
+    terminal.see(r"^ \? +waiting for you +[0-9]+ quiet background +demo")
     terminal.see(r"Duet\[1!\]")
     terminal.press("M-<", "r")
     terminal.see(r"^ Queue 1: quiet background .*C-c C-c send")
@@ -89,9 +89,9 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^ ● +completed +[0-9]+ quiet background +demo")
     # Another Emacs lists the conversation by its first prompt. It has seen none of its runs but the last.
     home.run("duet-rpc", "prompt", "--agent", "demo", "quiet background of a shell")
-    terminal.see(r"^ \? +waits for you +[0-9]+ quiet background of a shell")
+    terminal.see(r"^ \? +waiting for you +[0-9]+ quiet background of a shell")
     other = start(home, emacs)
-    other.see(r"^ \? +waits for you +[0-9]+ quiet background of a shell")
+    other.see(r"^ \? +waiting for you +[0-9]+ quiet background of a shell")
 
 
 # This reports a silent agent sooner than a user would want.
@@ -240,7 +240,7 @@ def emacs_killed(home, emacs):
     """Emacs dies during a turn and an open question: both continue in another Emacs."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
-    terminal.see(r"waits for you")
+    terminal.see(r"waiting for you")
     terminal.press("l")
     ask(terminal, "quiet stream:2000@20")
     terminal.see(r"chunk \d+ ")
@@ -264,7 +264,7 @@ def two_emacsen(home, emacs):
     second = start(home, emacs)
     ask(first, "hello")
     first.see(r"^\? Write +demo\.txt")
-    second.see(r"^ \? +waits for you +[0-9]+ hello +demo")
+    second.see(r"^ \? +waiting for you +[0-9]+ hello +demo")
     second.see(r"Duet\[1!\]")
     first.see(r"Duet\[1!\]")
     second.press("j")
