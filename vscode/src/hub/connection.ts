@@ -341,7 +341,7 @@ export class HubConnection {
       // their continuations in between. Late events of an ended subscription match no id and are dropped.
       const { subscription_id: id, seq = 0 } = event;
       if (id === undefined || id !== server.subscription) {
-        for (const following of this.followings) if (id !== undefined && following.is(id)) following.take(event);
+        for (const following of this.followings) if (following.is(id)) following.take(event);
         return;
       }
       if (seq > (this.lastSeq ?? -1)) this.lastSeq = seq;

@@ -137,8 +137,8 @@ export class Following {
   }
 
   /** Whether this is the id of this subscription. */
-  is(subscription: string): boolean {
-    return this.id === subscription;
+  is(subscription: string | undefined): boolean {
+    return subscription !== undefined && this.id === subscription;
   }
 
   /** Continues with a server, after the last received event. */

@@ -1,4 +1,4 @@
-// The model of a session: the items of session.items and the events after them become
+// The model of a session: the items that session.items returns, and the events after them, become
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
 import type { ItemKey } from "../panel/protocol";
@@ -312,7 +312,7 @@ export class Conversation {
   }
 }
 
-/** An item of a page or an event. Events of plans, changes and answers have it as their data. */
+/** An item of a page or an event. An event of a change or an answer has more data than the item of a page. */
 type AnyItem = Item & Pick<SessionItem, "approval" | "open" | "withdrawn" | "entries"> & { change?: Data; answer?: Data };
 
 /** The key of an item's entry. */
