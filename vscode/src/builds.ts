@@ -239,7 +239,7 @@ export class Problems implements vscode.Disposable {
 
   constructor(projects: Projects) {
     this.stops = [
-      projects.onEvent(({ project, params }) => this.show(project, this.of(project).takeEvent(params.event))),
+      projects.onEvent(({ project, event }) => this.show(project, this.of(project).takeEvent(event))),
       projects.onNotification(({ project, notification }) => this.show(project, this.of(project).takeNotification(notification))),
       projects.onChange(() => {
         for (const project of this.collections.keys()) if (!projects.all.includes(project)) this.forget(project);

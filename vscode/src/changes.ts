@@ -55,8 +55,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       vscode.window.onDidChangeVisibleTextEditors(() => this.mark()),
       // In the editor for several files, VS Code does not expose to keybindings which file has the cursor.
       vscode.window.onDidChangeActiveTextEditor((editor) => void vscode.commands.executeCommand("setContext", "duet.inChange", placeOf(editor?.document.uri) !== undefined)),
-      new vscode.Disposable(projects.onEvent(({ project, params: { event } }) => {
-        if (event.type === "change_decided" || event.type === "session_status_changed") this.refresh(project, event.data.session_id);
+      new vscode.Disposable(projects.onEvent(({ project, event: { kind, turn_uuid: turn } }) => {
+        if (turn && (kind === "change.decided" || kind === "turn.state")) this.refresh(project, turn);
       })),
       ...(["accept", "revert", "reopen"] as const).flatMap((decision) => [
         vscode.commands.registerCommand(`duet.${decision}Hunk`, (uri?: vscode.Uri, id?: string) => this.attempt(this.decideHunk(decision, uri, id))),

@@ -83,7 +83,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("rename", () => true, rename),
     ofSession("delete", ({ session }) => !isAlive(session), (of) => deleteConversation(of, panels)),
     inProject("setUpAgent", (project) => setUpAgent(project, () => void newSession(project, panels))),
-    command("search", () => search(projects.all, async (of, item) => (await panels.open(of)).showItem(item))),
+    command("search", () => search(projects.all, async (of, hit) => (await panels.open(of)).showItem(hit))),
     command("revokeRules", async (of?: unknown) => {
       const session = given(of);
       const project = session?.project ?? (await pickProject(projects));

@@ -108,8 +108,8 @@ function rewindDetail({ checkpoint, files, more, not_recorded: missing = [], mor
   return [listed(lines, more) || "No file has changed since.", listed(notRecorded, moreMissing)].filter(Boolean).join("\n");
 }
 
-/** Searches the sessions of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
-export async function search(projects: readonly Project[], open: (of: ProjectSession, item: number) => unknown): Promise<void> {
+/** Searches the sessions of all projects for words, and opens the one that the user chooses at its match. */
+export async function search(projects: readonly Project[], open: (of: ProjectSession, hit: Hit) => unknown): Promise<void> {
   const query = await vscode.window.showInputBox({ title: "Search sessions", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;
   const found = await Promise.all(projects.map(async (project) => {
@@ -128,7 +128,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   }
   const chosen = await vscode.window.showQuickPick(items, { title: "Which session?", matchOnDetail: true });
   if (!chosen) return;
-  await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.session_uuid) }, chosen.hit.event_id);
+  await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.session_uuid) }, chosen.hit);
 }
 
 /** Returns a session by its last turn. */

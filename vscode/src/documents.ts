@@ -1,12 +1,11 @@
 // Conversations, questions and proposed changes as read-only documents.
 import * as vscode from "vscode";
-import { turnOf } from "./hub/events";
 import { nameOf, short } from "./hub/groups";
 import type { Change } from "./hub/changes";
 import { transcript } from "./hub/transcript";
-import type { Item } from "./hub/transcript";
 import { shownPath } from "./panel/files";
 import type { Project, Projects, ProjectSession } from "./projects";
+import type { ItemList, SessionItem } from "./protocol";
 
 const scheme = "duet";
 
@@ -26,8 +25,8 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
       vscode.workspace.onDidCloseTextDocument(({ uri }) => void this.sides.delete(uri.toString())),
     ];
     this.stops = [
-      projects.onEvent(({ project, params }) => {
-        const session = project.model.ofTurn(turnOf(params.event) ?? "");
+      projects.onEvent(({ project, event }) => {
+        const session = project.model.ofTurn(event.turn_uuid ?? "");
         if (session) this.refreshSoon(session.session_uuid);
       }),
       projects.onChange(() => {
@@ -90,13 +89,12 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
 const changeWords: Record<Change["is"], string> = { proposed: "what is proposed", made: "what was changed", part: "the changed part" };
 
 /** conversation loads all pages of a conversation. */
-async function conversation({ project, session }: { project: Project; session: { session_uuid: string } }): Promise<Item[]> {
-  const items: Item[] = [];
-  let offset: number | undefined = 0;
-  while (offset !== undefined) {
-    const page: { events: Item[]; next_offset?: number } = await project.connection.request("getConversation", { session_id: session.session_uuid, offset });
-    items.push(...page.events);
-    offset = page.next_offset;
+async function conversation({ project, session }: { project: Project; session: { session_uuid: string } }): Promise<SessionItem[]> {
+  const items: SessionItem[] = [];
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const page: ItemList = await project.connection.request("session.items", { session: session.session_uuid, after, limit: 1000 });
+    items.push(...page.items);
+    after = page.next_after;
   }
   return items;
 }

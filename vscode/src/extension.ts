@@ -88,7 +88,7 @@ function followSteps(projects: Projects, onError: (error: unknown) => void): () 
       set("hasSessions", projects.sessions.length > 0);
       if (agents === undefined) look().catch(onError);
     }),
-    projects.onEvent(({ params: { event } }) => event.type === "approval_resolved" && event.data.decided_by === "user" && set("hasAnswered", true)),
+    projects.onEvent(({ event }) => event.kind === "approval.closed" && event.data.decided_by === "user" && set("hasAnswered", true)),
   ];
   // A user installs an agent in a terminal, and signs in to it in a browser.
   const subscriptions = [vscode.window.onDidChangeWindowState(({ focused }) => focused && look().catch(onError)), vscode.window.onDidChangeActiveTerminal(() => look().catch(onError))];

@@ -7,9 +7,10 @@ import { editorTools } from "./editortools";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
 import { Emitter } from "./hub/events";
-import type { EventParams, HubNotification } from "./hub/events";
+import type { HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
 import type { Question, Session } from "./hub/model";
+import type { HubEvent } from "./protocol";
 import type { ActiveEditor } from "./panel/files";
 import { byRoot, folderWith, projectRoot, realPath, usesDuet } from "./hub/root";
 import { fail, inform, warn } from "./messages";
@@ -44,7 +45,7 @@ export class Projects implements vscode.Disposable {
   private wanted = false;
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
-  private readonly eventEmitter = new Emitter<{ project: Project; params: EventParams }>();
+  private readonly eventEmitter = new Emitter<{ project: Project; event: HubEvent }>();
   private readonly notificationEmitter = new Emitter<{ project: Project; notification: HubNotification }>();
   private readonly subscriptions: vscode.Disposable[];
 
@@ -163,7 +164,7 @@ export class Projects implements vscode.Disposable {
     const project = { name: folder.name, folder, folders, connection, model };
     model.onChange(() => this.changeEmitter.fire(undefined));
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
-    connection.onEvent((params) => this.eventEmitter.fire({ project, params }));
+    connection.onEvent((event) => this.eventEmitter.fire({ project, event }));
     connection.onNotification((notification) => this.notificationEmitter.fire({ project, notification }));
     connection.onNotice((message) => void inform(message));
     connection.onWarning((message) => void warn(message));

@@ -46,8 +46,8 @@ export class Keys implements vscode.Disposable {
     private readonly context: vscode.ExtensionContext,
     private readonly onError: (error: unknown) => void,
   ) {
-    this.stop = projects.onEvent(({ project, params }) => {
-      if (params.event.type === "secret_requested") void this.of(project).take(params.event.data).catch(this.onError);
+    this.stop = projects.onEvent(({ project, event }) => {
+      if (event.kind === "secret.requested") void this.of(project).take(event.data).catch(this.onError);
     });
   }
 

@@ -19,7 +19,7 @@ export class Terminals implements vscode.Disposable {
 
   /** Opens a new shell in the project, in the folder of the active editor. */
   create(project: Project): void {
-    this.show(project, { spawn: { cwd: startFolder(project).uri.fsPath } }, "Duet", "terminal");
+    this.show(project, { start: { cwd: startFolder(project).uri.fsPath } }, "Duet", "terminal");
   }
 
   /** Watches a terminal that the user picks. With a session: one of its agent's terminals. */

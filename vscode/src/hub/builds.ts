@@ -146,13 +146,13 @@ export class Findings {
   }
 
   /** Takes an event about a build of any client, or about a gate. */
-  takeEvent({ type, data }: HubEvent): Report | undefined {
-    if (type === "build_progress") {
+  takeEvent({ kind, data }: HubEvent): Report | undefined {
+    if (kind === "build.progress") {
       const { name, build_id, stage, diagnostics } = data;
       // A cancelled build has no diagnostics. Its findings until then stay.
       return stage === "started" || diagnostics ? this.add(name, build_id, diagnostics ?? []) : undefined;
     }
-    if (type === "gate_result") {
+    if (kind === "gate.result") {
       const { gate, passed, findings } = data;
       return { source: `gate ${gate}`, findings: passed ? [] : findings };
     }

@@ -3,13 +3,13 @@ import { spawn } from "node:child_process";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createMessageConnection, ErrorCodes, ResponseError, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import type { CancellationToken, MessageConnection } from "vscode-jsonrpc/node";
-import type { Method, Params, Result } from "../protocol";
+import type { HubEvent, Method, Params, Result } from "../protocol";
 import { ErrorCode } from "../rpc/messages";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
 import { limitLevels } from "./depth";
 import { Emitter, followedEvents, Following, terminalUpdate } from "./events";
-import type { EventParams, Followed, FollowListener, HubNotification, TerminalUpdate } from "./events";
+import type { Followed, FollowListener, HubNotification, Send, TerminalUpdate } from "./events";
 
 /**
  * The state of the process. stopped: not started, or stopped. starting: also after a crash. ready: events arrive.
@@ -85,7 +85,7 @@ interface Server {
  */
 export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
-  private readonly eventEmitter = new Emitter<EventParams>();
+  private readonly eventEmitter = new Emitter<HubEvent>();
   private readonly terminalEmitter = new Emitter<TerminalUpdate>();
   private readonly notificationEmitter = new Emitter<HubNotification>();
   private readonly warningEmitter = new Emitter<string>();
@@ -203,12 +203,12 @@ export class HubConnection {
       if (!following.isSubscribed) await following.subscribe(this.sender(this.server));
     } catch (error) {
       void following.stop(); // a new server may have subscribed it already
-      throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError("Subscribe");
+      throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError("event.subscribe");
     }
     return following;
   }
 
-  private sender({ connection }: Server): (method: "Subscribe" | "Unsubscribe", params: Record<string, unknown>) => Promise<{ subscription_id?: string; seq?: number }> {
+  private sender({ connection }: Server): Send {
     return (method, params) => connection.sendRequest(method, params);
   }
 
@@ -233,7 +233,7 @@ export class HubConnection {
       const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
       await this.offerTools(server);
       const since = this.lastSeq === undefined ? {} : { since: this.lastSeq };
-      const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, notices: true, ...since });
+      const subscribed = await server.connection.sendRequest<Result<"event.subscribe">>("event.subscribe", { kinds: followedEvents, notices: true, ...since });
       if (subscribed.notice) this.noticeEmitter.fire(subscribed.notice);
       this.lastSeq ??= subscribed.seq;
       server.subscription = subscribed.subscription_id;
@@ -330,22 +330,22 @@ export class HubConnection {
       });
     });
     connection.onError(([error]) => log.warn(`cannot read the output of duet-rpc: ${error.message}`));
-    connection.onNotification("event", (given: Omit<EventParams, "seq"> & { seq?: number }) => {
-      const params: EventParams = limitLevels({ ...given, seq: given.seq ?? 0 }); // an event that the log does not keep has no number
-      const ofTerminal = terminalUpdate(params.event);
+    connection.onNotification("event", (given: HubEvent) => {
+      const event = limitLevels(given);
+      const ofTerminal = terminalUpdate(event);
       if (ofTerminal) {
         this.terminalEmitter.fire(ofTerminal);
         return;
       }
       // The id of a subscription is known before its first event: vscode-jsonrpc handles messages one by one and runs
       // their continuations in between. Late events of an ended subscription match no id and are dropped.
-      const { subscription_id: id } = params;
-      if (id !== server.subscription) {
-        for (const following of this.followings) if (following.is(id)) following.take(params);
+      const { subscription_id: id, seq = 0 } = event;
+      if (id === undefined || id !== server.subscription) {
+        for (const following of this.followings) if (following.is(id)) following.take(event);
         return;
       }
-      if (params.seq > (this.lastSeq ?? -1)) this.lastSeq = params.seq;
-      this.eventEmitter.fire(params);
+      if (seq > (this.lastSeq ?? -1)) this.lastSeq = seq;
+      this.eventEmitter.fire(event);
     });
     connection.onRequest(async (method, params) => {
       const { tools } = this.options;
@@ -436,7 +436,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Methods that are safe to repeat: the second time they change nothing. */
-const repeatable = /^get[A-Z]|\.(list|get|search)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
+const repeatable = /\.(list|get|search|items)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
 
 /**
  * mayRetry reports whether to send a request to the next hub. A request that was pending when its hub died (-32042) may

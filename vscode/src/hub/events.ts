@@ -1,25 +1,12 @@
-// The events of the hub that the extension handles (docs/protocol.md, "Event types"), and how they reach listeners.
-import type { EventType, HubEvent } from "../protocol";
-
-/** The params of a notification "event". */
-export interface EventParams {
-  subscription_id: string;
-  seq: number;
-  event: HubEvent;
-}
+// The events of the hub that the extension handles (docs/methods.md, "Kinds of events"), and how they reach listeners.
+import type { EventKind, HubEvent, Params, Result } from "../protocol";
 
 /** Output of a terminal, output that it left out, or its exit. */
-export type TerminalUpdate = Extract<HubEvent, { type: "terminal_output" | "terminal_exit" | "lagged" }>;
+export type TerminalUpdate = Extract<HubEvent, { kind: "terminal.output" | "terminal.lagged" | "terminal.exited" }>;
 
 /** The event as one of a terminal; undefined: it is none. */
 export function terminalUpdate(event: HubEvent): TerminalUpdate | undefined {
-  if (event.type === "terminal_output" || event.type === "terminal_exit") return event;
-  return event.type === "lagged" && event.data.terminal_id !== undefined ? event : undefined;
-}
-
-/** The uuid of an event's turn; undefined: it belongs to none. */
-export function turnOf({ data }: HubEvent): string | undefined {
-  return "session_id" in data ? data.session_id : undefined;
+  return event.kind === "terminal.output" || event.kind === "terminal.lagged" || event.kind === "terminal.exited" ? event : undefined;
 }
 
 /** A notification other than "event". */
@@ -28,54 +15,56 @@ export interface HubNotification {
   params: unknown;
 }
 
-/** The event types that the extension subscribes to: changes of sessions and their items, questions, builds and gates, requests for keys. */
-export const followedEvents: EventType[] = [
-  "conversation_updated",
-  "session_status_changed",
-  "session_settings_changed",
-  "session_deleted",
-  "queue_changed",
-  "new_approval",
-  "approval_resolved",
-  "agent_session",
-  "agent_silent",
-  "hub_silent",
-  "hub_answers",
-  "build_progress",
-  "gate_start",
-  "gate_result",
-  "gates_complete",
-  "secret_requested",
-  "change_decided",
+/** The kinds of events that the extension subscribes to: changes of sessions and their items, questions, builds and gates, requests for keys. */
+export const followedEvents: EventKind[] = [
+  "item.added",
+  "item.changed",
+  "turn.state",
+  "session.changed",
+  "session.deleted",
+  "queue.changed",
+  "approval.opened",
+  "approval.closed",
+  "agent.session",
+  "agent.silent",
+  "daemon.silent",
+  "daemon.answers",
+  "build.progress",
+  "gate.started",
+  "gate.result",
+  "gate.ended",
+  "secret.requested",
+  "change.decided",
 ];
 
-/** The event types of a session that its panel subscribes to. */
-export const conversationEvents: EventType[] = [
-  "conversation_updated",
-  "message_delta",
-  "thinking_delta",
-  "session_status_changed",
-  "session_settings_changed",
-  "session_deleted",
-  "queue_changed",
-  "new_approval",
-  "approval_resolved",
-  "diff_updated",
+/** The kinds of events of a session that its panel subscribes to. */
+export const conversationEvents: EventKind[] = [
+  "item.added",
+  "item.changed",
+  "text.delta",
+  "thought.delta",
+  "turn.state",
+  "session.changed",
+  "session.deleted",
+  "queue.changed",
+  "approval.opened",
+  "approval.closed",
+  "change.made",
   "plan",
   "usage",
-  "agent_session",
-  "agent_silent",
-  "task_progress",
-  "task_error",
-  "iteration_start",
-  "gate_start",
-  "gate_result",
-  "gates_complete",
-  "change_decided",
+  "agent.session",
+  "agent.silent",
+  "progress",
+  "agent.error",
+  "gate.iteration",
+  "gate.started",
+  "gate.result",
+  "gate.ended",
+  "change.decided",
   "lagged",
-  "hub_silent",
-  "hub_answers",
-  "log_damaged",
+  "daemon.silent",
+  "daemon.answers",
+  "log.damaged",
 ];
 
 /** Calls any number of listeners. If one throws, the others are still called. */
@@ -109,20 +98,20 @@ export class Emitter<T> {
 /** The parameters of a subscription. */
 export interface Followed {
   /** The uuid of a turn, or of a session for the events of all its turns. */
-  session_id: string;
-  event_types: EventType[];
+  session: string;
+  kinds: EventKind[];
 }
 
 /** The callbacks of a subscription. */
 export interface FollowListener {
   /** Called for each event, in order, also for those that happened while no server ran. */
-  event: (params: EventParams) => void;
+  event: (event: HubEvent) => void;
   /** Called if the hub refuses to continue the subscription. No more events follow. */
   lost: (error: Error) => void;
 }
 
 /** Sends a request to the current server. */
-type Send = (method: "Subscribe" | "Unsubscribe", params: Record<string, unknown>) => Promise<{ subscription_id?: string; seq?: number }>;
+export type Send = <M extends "event.subscribe" | "event.unsubscribe">(method: M, params: Params<M>) => Promise<Result<M>>;
 
 /** The subscription of one session, including its text deltas. It outlives servers. Its owner ends it with stop. */
 export class Following {
@@ -148,18 +137,17 @@ export class Following {
   }
 
   /** Whether this is the id of this subscription. */
-  is(subscription: string): boolean {
-    return this.id === subscription;
+  is(subscription: string | undefined): boolean {
+    return subscription !== undefined && this.id === subscription;
   }
 
   /** Continues with a server, after the last received event. */
   async subscribe(send: Send): Promise<void> {
     if (this.stopped) return;
-    const { subscription_id: id, seq } = await send("Subscribe", { ...this.followed, ...(this.last === undefined ? {} : { since: this.last }) });
+    const { subscription_id: id, seq } = await send("event.subscribe", { ...this.followed, ...(this.last === undefined ? {} : { since: this.last }) });
     this.last ??= seq;
-    if (id === undefined) return;
     if (this.stopped) {
-      await send("Unsubscribe", { subscription_id: id });
+      await send("event.unsubscribe", { subscription_id: id });
       return;
     }
     this.id = id;
@@ -171,10 +159,10 @@ export class Following {
     this.id = this.send = undefined;
   }
 
-  take(params: EventParams): void {
+  take(event: HubEvent): void {
     if (this.stopped) return;
-    if (params.seq > (this.last ?? -1)) this.last = params.seq;
-    this.listener.event(params);
+    if ((event.seq ?? 0) > (this.last ?? -1)) this.last = event.seq;
+    this.listener.event(event);
   }
 
   /** Ends the subscription, because a server refused it. */
@@ -194,7 +182,7 @@ export class Following {
     this.serverGone();
     if (id === undefined) return;
     try {
-      await send?.("Unsubscribe", { subscription_id: id });
+      await send?.("event.unsubscribe", { subscription_id: id });
     } catch {
       // A server that is gone sends no events.
     }

@@ -1,7 +1,7 @@
 // Answers the hub's requests for keys. Nothing here writes a key to a log, or into an error.
 import type { HubConnection } from "./connection";
 
-/** The data of the event secret_requested. */
+/** The data of the event secret.requested. */
 export interface KeyRequest {
   request_id: string;
   service: string;

@@ -1,9 +1,8 @@
 // The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
 // current state.
-import type { Method, Params, Result, Turn, WaitingPrompt } from "../protocol";
+import type { HubEvent, Method, Params, Result, Turn, WaitingPrompt } from "../protocol";
 import type { HubConnection } from "./connection";
-import { Emitter, turnOf } from "./events";
-import type { EventParams } from "./events";
+import { Emitter } from "./events";
 
 /** A session by its last turn, a result of session.list. */
 export type Session = Turn & {
@@ -56,7 +55,7 @@ export class ProjectModel {
         }
         this.changeEmitter.fire(undefined);
       }),
-      connection.onEvent((params) => this.take(params)),
+      connection.onEvent((event) => this.take(event)),
     ];
   }
 
@@ -107,29 +106,30 @@ export class ProjectModel {
     this.questionEmitter.clear();
   }
 
-  private take({ event }: EventParams): void {
-    switch (event.type) {
-      case "conversation_updated":
+  private take(event: HubEvent): void {
+    switch (event.kind) {
+      case "item.changed":
+        return; // tool calls do not change the lists
+      case "item.added":
         if (event.data.subtype !== "worktree") return; // others do not change the lists
         this.everythingChanged = true; // forks share the worktree
         break;
-      case "new_approval":
-      case "approval_resolved":
+      case "approval.opened":
+      case "approval.closed":
         this.questionsChanged = true;
         break;
-      case "session_deleted":
+      case "session.deleted":
         this.everythingChanged = true;
         break;
-      case "queue_changed":
-        if (event.data.content === undefined) this.everythingChanged = true; // another turn may be the last one
+      case "queue.changed":
+        if (event.data.prompt === undefined) this.everythingChanged = true; // another turn may be the last one
         break;
-      case "session_status_changed":
+      case "turn.state":
         // A question is closed without an event of its own when its turn ends.
         this.questionsChanged = true;
         break;
     }
-    const turn = turnOf(event);
-    if (turn) this.changedTurns.add(turn);
+    if (event.turn_uuid) this.changedTurns.add(event.turn_uuid);
     this.refresh();
   }
 

@@ -9,7 +9,7 @@ export interface Size {
 }
 
 /** A new terminal, or the id of an existing one, perhaps an agent's. */
-export type Which = { spawn: { cwd?: string } } | { attach: string };
+export type Which = { start: { cwd?: string } } | { attach: string };
 
 /**
  * Watches one terminal, and continues after duet-rpc has restarted. Output is text: the bytes of a partial character wait
@@ -54,8 +54,8 @@ export class HubTerminal {
   async open(size: Size | undefined): Promise<void> {
     this.size = size;
     try {
-      if ("spawn" in this.which) {
-        const { terminal_id } = await this.connection.request("spawn_terminal", { ...this.which.spawn, ...size, env: { TERM: "xterm-256color" } });
+      if ("start" in this.which) {
+        const { terminal_id } = await this.connection.request("terminal.start", { ...this.which.start, ...size, env: { TERM: "xterm-256color" } });
         this.name(terminal_id);
       } else {
         await this.attach(this.which.attach);
@@ -97,7 +97,7 @@ export class HubTerminal {
   }
 
   private async leave(id: string): Promise<void> {
-    await this.connection.request("spawn" in this.which ? "terminal.close" : "terminal.detach", { terminal_id: id });
+    await this.connection.request("start" in this.which ? "terminal.close" : "terminal.detach", { terminal_id: id });
   }
 
   /** Ends the view without a request to the hub. The terminal continues. */
@@ -139,13 +139,13 @@ export class HubTerminal {
       return;
     }
     if (event.data.terminal_id !== this.id) return;
-    if (event.type === "terminal_exit") {
+    if (event.kind === "terminal.exited") {
       const { exit_code, signal } = event.data;
       this.end(exit_code, reasonOf(exit_code, signal));
       return;
     }
-    if (event.type === "lagged") {
-      this.outputEmitter.fire(`\r\n[${event.data.dropped_bytes ?? 0} bytes were left out]\r\n`);
+    if (event.kind === "terminal.lagged") {
+      this.outputEmitter.fire(`\r\n[${event.data.dropped_bytes} bytes were left out]\r\n`);
       return;
     }
     const { data, encoding } = event.data;

@@ -1,64 +1,50 @@
 // A conversation as Markdown. Each text is in a quotation or a code block of its own, so it cannot look like another
 // author's text or a part of the document.
-import type { ConversationEvent } from "../protocol";
-import { limitLevels } from "./depth";
+import type { SessionItem } from "../protocol";
 import { visible } from "./groups";
-
-/** An item of getConversation. */
-export type Item = ConversationEvent;
 
 /** The longest input or output of a tool in the document, in characters. */
 const longest = 4_000;
 
 /** The whole conversation. */
-export function transcript(title: string, items: readonly Item[]): string {
-  const parts = [`# ${oneLine(title)}`];
-  for (const item of items) {
-    const part = partOf(item);
-    if (part !== "") parts.push(part);
-  }
-  return `${parts.join("\n\n")}\n`;
+export function transcript(title: string, items: readonly SessionItem[]): string {
+  const parts = [`# ${oneLine(title)}`, ...items.map(partOf)];
+  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
 
-function partOf(item: Item): string {
-  const content = visible(item.content ?? "").trim();
-  switch (item.event_type) {
+function partOf(item: SessionItem): string {
+  if (item.type === "tool_call") {
+    const head = `**${oneLine(item.title || item.tool_name || "Tool")}** — ${statusOf(item)}`;
+    return [head, inputOf(item.tool_input), fenced(item.result ?? "")].filter((part) => part !== "").join("\n\n");
+  }
+  if (item.type === "change") return `Changed ${oneLine(item.change?.path ?? "")}`;
+  const text = visible(item.text ?? "").trim();
+  if (text === "") return "";
+  switch (item.type) {
     case "message":
-      if (content === "") return "";
-      return `## ${item.role === "user" ? "You" : "Agent"}\n\n${quoted(content)}`;
-    case "thinking":
-      return content === "" ? "" : `*Thinking*\n\n${quoted(content)}`;
-    case "tool_call":
-      return [`**${oneLine(item.title || item.tool_name || "Tool")}** — ${statusOf(item)}`, inputOf(item)].filter((part) => part !== "").join("\n\n");
-    case "tool_result":
-      return fenced(item.tool_result_content ?? "");
+      return `## ${item.role === "user" ? "You" : "Agent"}\n\n${quoted(text)}`;
+    case "thought":
+      return `*Thinking*\n\n${quoted(text)}`;
     case "plan":
-      return content === "" ? "" : `**Plan**\n\n${quoted(content)}`;
-    case "diff":
-      return `Changed ${oneLine(content)}`;
-    case "system":
-      return content === "" ? "" : quoted(content);
+      return `**Plan**\n\n${quoted(text)}`;
     default:
-      return content === "" ? "" : quoted(content);
+      return quoted(text);
   }
 }
 
-function statusOf(item: Item): string {
+function statusOf(item: SessionItem): string {
   if (item.approval_status === "denied") return "denied";
   if (item.approval_status === "pending") return "waits for your answer";
-  return item.status ?? (item.is_completed ? "completed" : "running");
+  return item.status ?? (item.open ? "running" : "completed");
 }
 
 /** The input of a tool: its command if it has one, else all of it. */
-function inputOf(item: Item): string {
-  if (!item.tool_input_json) return "";
-  try {
-    const input = limitLevels(JSON.parse(item.tool_input_json) as Record<string, unknown>);
-    if (typeof input["command"] === "string") return fenced(input["command"], "sh");
-    return Object.keys(input).length === 0 ? "" : fenced(JSON.stringify(input, null, 2), "json");
-  } catch {
-    return fenced(item.tool_input_json);
-  }
+function inputOf(input: unknown): string {
+  if (input === undefined || input === null) return "";
+  if (typeof input === "string") return fenced(input);
+  const { command } = input as { command?: unknown };
+  if (typeof command === "string") return fenced(command, "sh");
+  return Object.keys(input).length === 0 ? "" : fenced(JSON.stringify(input, null, 2), "json");
 }
 
 function quoted(text: string): string {

@@ -1,8 +1,9 @@
 // Connects the page of a panel with duet-rpc: passes on the methods and events of one session, and nothing else.
 import type { HubConnection } from "../hub/connection";
-import { conversationEvents, turnOf } from "../hub/events";
-import type { EventParams, Following } from "../hub/events";
+import { conversationEvents } from "../hub/events";
+import type { Following } from "../hub/events";
 import { wholeQuestions } from "../hub/model";
+import type { HubEvent } from "../protocol";
 import { JSONRPCClient } from "../rpc/client";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import { JSONRPCServer } from "../rpc/server";
@@ -140,9 +141,8 @@ export class Bridge {
    */
   private async missed(): Promise<void> {
     const { hub, session } = this.options;
-    const { total } = await hub.request("getConversation", { session_id: session, limit: 1 });
-    const { events } = await hub.request("getConversation", { session_id: session, offset: Math.max(0, total - 20) });
-    const last = Math.max(0, ...events.map(({ seq }) => seq ?? 0));
+    const { items } = await hub.request("session.items", { session, limit: 20 });
+    const last = Math.max(0, ...items.map(({ seq }) => seq ?? 0));
     if (!this.following || this.following.seq >= last) return;
     await new Promise<void>((resolve) => {
       const settle = (): void => {
@@ -166,19 +166,17 @@ export class Bridge {
     this.isNew = nothing;
     if (nothing) return;
     const following = await hub.follow(
-      { session_id: session, event_types: conversationEvents },
-      { event: (params) => current() && this.forward(params), lost: () => current() && onLost() },
+      { session, kinds: conversationEvents },
+      { event: (event) => current() && this.forward(event), lost: () => current() && onLost() },
     );
     if (current() && !this.following) this.following = following;
     else await following.stop();
   }
 
-  private forward(params: EventParams): void {
-    const { type, data } = params.event;
-    const turn = turnOf(params.event);
-    if (turn) this.scope.noteTurn(turn);
-    if (!type.endsWith("_delta")) this.scope.note(data); // deltas name no ids, and there are many
-    this.client.notify("event", params as unknown as Record<string, unknown>);
+  private forward(event: HubEvent): void {
+    if (event.turn_uuid) this.scope.noteTurn(event.turn_uuid);
+    if (!event.kind.endsWith(".delta")) this.scope.note(event.data); // deltas name no ids, and there are many
+    this.client.notify("event", event);
     for (const look of [...this.waiting]) look();
   }
 }

@@ -14,7 +14,7 @@ import { contextOf } from "./files";
 import type { ActiveEditor, PromptFolders } from "./files";
 import { messageHtml, pageHtml } from "./html";
 import type { Beginning, Beginnings } from "./newsession";
-import type { EditorContext, PromptContent } from "./protocol";
+import type { EditorContext, ItemKey, PromptContent } from "./protocol";
 import { SideBar } from "./sidebar";
 import type { PanelView } from "./sidebar";
 
@@ -71,8 +71,8 @@ export class Panel implements vscode.Disposable {
       new vscode.Disposable(parts.projects.onChange(() => this.follow())),
       new vscode.Disposable(parts.editor.onChange(() => this.tellContext())),
       new vscode.Disposable(project.connection.onState(({ is }) => is === "ready" && void this.verify().catch(parts.onError))),
-      new vscode.Disposable(project.connection.onEvent(({ event: { type, data } }) => {
-        if (type === "session_deleted" && data.thread_id === this.uuid) void this.verify().catch(parts.onError);
+      new vscode.Disposable(project.connection.onEvent(({ kind, data }) => {
+        if (kind === "session.deleted" && data.session_uuid === this.uuid) void this.verify().catch(parts.onError);
       })),
     ];
     this.follow();
@@ -156,9 +156,9 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.showQuestion", { id });
   }
 
-  /** Shows an item of the session, by its id in getConversation. */
-  showItem(id: number): void {
-    this.bridge.post("panel.showItem", { id });
+  /** Shows an item of the session. */
+  showItem({ turn_uuid, type, key }: ItemKey): void {
+    this.bridge.post("panel.showItem", { turn_uuid, type, key });
   }
 
   dispose(): void {

@@ -1,12 +1,11 @@
 // The protocol between the page of a session panel and the extension, over src/rpc. Most of it is the protocol of
-// duet-rpc itself (docs/protocol.md): the page calls its methods, and the extension passes them on. A panel shows one
+// duet-rpc itself (docs/methods.md): the page calls its methods, and the extension passes them on. A panel shows one
 // session. The extension gives a page access to no other one.
-import type { Method, Params, Result } from "../protocol";
-import type { EventParams } from "../hub/events";
+import type { HubEvent, Method, Params, Result, SessionItem } from "../protocol";
 
 /** The methods of duet-rpc that a page may call. The extension refuses every other one. */
 export const passedMethods = [
-  "getConversation",
+  "session.items",
   "turn.get",
   "session.get",
   "approval.list",
@@ -96,6 +95,9 @@ export interface PanelConnection {
   reason?: string;
 }
 
+/** Names an item of a session. */
+export type ItemKey = Pick<SessionItem, "turn_uuid" | "type" | "key">;
+
 /** A file of the workspace for a prompt. */
 export interface FileMatch {
   /** The path after @ in a prompt, relative to the folder of the session. */
@@ -106,7 +108,7 @@ export interface FileMatch {
 
 /** The extension's own methods for a page. */
 export interface PanelMethods {
-  /** The first request of a page, also after a reload. The page then gets all events after its getConversation. */
+  /** The first request of a page, also after a reload. The page then gets all events after its session.items. */
   "panel.start": { params: Record<string, never>; result: PanelStart };
   /** Stores choices for a new session. Other choices of it may change with them. */
   "panel.choose": { params: Partial<Choices>; result: NewSession };
@@ -146,7 +148,7 @@ export type PanelCommand = (typeof panelCommands)[number];
 /** Notifications from the extension to a page. */
 export interface PanelNotifications {
   /** An event of the session's subscription. */
-  event: EventParams;
+  event: HubEvent;
   /** The state of duet-rpc has changed. Before it is ready again, the page gets all missed events. */
   "panel.connection": PanelConnection;
   /** Inserts text into the prompt box at the cursor, such as an editor's selection. */
@@ -155,8 +157,8 @@ export interface PanelNotifications {
   "panel.contextChanged": { context: EditorContext | null };
   /** Moves the focus to an open question. */
   "panel.showQuestion": { id: string };
-  /** Scrolls to an item of the session, by its id in getConversation. The page loads older items until it has that one. */
-  "panel.showItem": { id: number };
+  /** Scrolls to an item of the session. The page loads older items until it has that one. */
+  "panel.showItem": ItemKey;
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
 }

@@ -8,7 +8,7 @@ type Members = Record<string, unknown>;
 
 /** The parameters of each method that a page may use. Others could name things outside the session, such as programs to run. */
 const members: Record<PassedMethod, readonly string[]> = {
-  getConversation: ["session_id", "offset", "limit"],
+  "session.items": ["session", "turn", "key", "before", "limit"],
   "turn.get": ["turn"],
   "session.get": ["session"],
   "approval.list": ["turn"],
@@ -21,11 +21,16 @@ const members: Record<PassedMethod, readonly string[]> = {
   "attachment.get": ["id", "offset", "limit"],
 };
 
-/** The parameters that name a session or a turn. */
-const references = ["session_id", "session", "turn", "before"];
+/** isReference reports whether a parameter names a session or a turn. */
+function isReference(method: PassedMethod, name: string): boolean {
+  return name === "session" || name === "turn" || (method === "turn.move" && name === "before");
+}
 
-/** The parameters that a method needs no value for. */
-const optional: Partial<Record<PassedMethod, readonly string[]>> = { "approval.list": ["turn"], "turn.move": ["before"] };
+/** mayOmit reports whether a request needs no value for a reference. */
+function mayOmit(method: PassedMethod, name: string, given: Members): boolean {
+  if (method === "session.items") return given[name === "session" ? "turn" : "session"] !== undefined;
+  return method === "approval.list" || (method === "turn.move" && name === "before");
+}
 
 /** Knows the uuids of one session and its turns. It asks the hub about an unknown one. */
 export class Scope {
@@ -51,8 +56,8 @@ export class Scope {
     if (method === "attachment.get") this.checkAttachment(given["id"]);
     if (method === "approval.decide") await this.checkApproval(given["approval"], method);
     const checked = { ...given };
-    for (const name of references.filter((one) => members[method].includes(one))) {
-      if (given[name] !== undefined || !optional[method]?.includes(name)) checked[name] = await this.uuidOf(given[name], method, name);
+    for (const name of members[method].filter((one) => isReference(method, one))) {
+      if (given[name] !== undefined || !mayOmit(method, name, given)) checked[name] = await this.uuidOf(given[name], method, name);
     }
     return checked;
   }

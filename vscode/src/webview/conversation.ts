@@ -1,11 +1,9 @@
-// The model of a session: the items of getConversation and the events after them become
+// The model of a session: the items that session.items returns, and the events after them, become
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
-import { turnOf } from "../hub/events";
-import type { EventParams } from "../hub/events";
-import type { Item } from "../hub/transcript";
-import type { AgentSessionEvent, DeltaEvent, ItemEvent, QueueEvent, ResolvedEvent, StatusEvent, ThinkingEvent } from "../protocol";
-import { Entries, newEntry, newTool, planOf, updateTool, toolKey } from "./entries";
+import type { ItemKey } from "../panel/protocol";
+import type { AgentSessionEvent, ApprovalClosedEvent, HubEvent, Item, QueueEvent, SessionItem, TextEvent, TurnStateEvent } from "../protocol";
+import { Entries, newEntry, newTool, updateTool, toolKey } from "./entries";
 import type { Entry, EntryKind } from "./entries";
 import { interruptionReason } from "./interruption";
 import { objectOf, objectsOf, stringOf } from "./json";
@@ -16,7 +14,7 @@ import { gatesAfter, gatesOf, Turns } from "./turns";
 import type { Gates } from "./turns";
 import { turnWords } from "./session";
 
-/** The agent's own session: the data of the event agent_session. */
+/** The agent's own session: the data of the event agent.session. */
 export interface AgentSession {
   agent?: Data;
   mode?: Data;
@@ -38,7 +36,7 @@ export interface Changes {
   session: boolean;
 }
 
-/** Codes of task_error that have an entry in the session as well. */
+/** Codes of agent.error that have an entry in the session as well. */
 const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
 /** The model of one session. */
@@ -46,7 +44,7 @@ export class Conversation {
   private readonly all = new Entries();
   private readonly asked = new Questions();
   readonly turns = new Turns();
-  private held: EventParams[] | undefined = [];
+  private held: HubEvent[] | undefined = [];
   private questionsChanged = false;
   private sessionChanged = false;
   private agentSession: AgentSession = {};
@@ -67,7 +65,7 @@ export class Conversation {
     return this.asked.open;
   }
 
-  /** The latest agent_session. */
+  /** The latest agent.session. */
   get agent(): Readonly<AgentSession> {
     return this.agentSession;
   }
@@ -104,21 +102,22 @@ export class Conversation {
   }
 
   /**
-   * Takes a page of getConversation: the newest one first, then older ones with older. Events
+   * Takes a page of session.items: the newest one first, then older ones with older. Events
    * that came before the first page are applied after it.
    */
-  load(items: readonly Item[], older = false): void {
+  load(items: readonly SessionItem[], older = false): void {
     const add = (): void => {
       for (const [i, item] of items.entries()) {
-        this.loadItem(item);
-        if (items[i + 1]?.session_id !== item.session_id) this.loadEnd(item);
+        const { turn_uuid: turn, turn_state: state, seq = 0, created_at: created } = item;
+        this.item(turn, item, seq, created, true);
+        if (items[i + 1]?.turn_uuid !== turn) this.noteEnd(turn, state, undefined, seq, created, {});
       }
     };
     if (older) this.all.before(add);
     else add();
     const held = this.held ?? [];
     this.held = undefined;
-    for (const params of held) this.apply(params);
+    for (const event of held) this.apply(event);
   }
 
   /** Takes a result of turn.get. */
@@ -145,81 +144,56 @@ export class Conversation {
   }
 
   /** Takes an event of this session. An event that is older than the entry changes nothing. */
-  apply(params: EventParams): void {
+  apply(event: HubEvent): void {
     if (this.held !== undefined) {
-      this.held.push(params);
+      this.held.push(event);
       return;
     }
-    const { seq, event } = params;
-    const { timestamp } = event;
-    const turn = turnOf(event) ?? "";
-    switch (event.type) {
-      case "message_delta":
-        return this.delta("text", turn, event.data, seq, timestamp);
-      case "thinking_delta":
-        return this.delta("thinking", turn, event.data, seq, timestamp);
-      case "conversation_updated":
-        return this.updated(turn, event.data, seq, timestamp);
+    const { seq = 0, time, turn_uuid: turn = "" } = event;
+    switch (event.kind) {
+      case "text.delta":
+        return this.delta("text", turn, event.data, seq, time);
+      case "thought.delta":
+        return this.delta("thinking", turn, event.data, seq, time);
+      case "item.added":
+      case "item.changed":
+        return this.item(turn, event.data, seq, time);
       case "plan":
-        return this.put("plan", planKey(turn), turn, { entries: event.data.entries }, seq, timestamp);
-      case "diff_updated":
-        return this.put("diff", diffKey(turn, event.data), turn, event.data, seq, timestamp);
-      case "new_approval":
-        return this.ask(event.data);
-      case "approval_resolved":
-        return this.resolve(turn, event.data, seq, timestamp);
-      case "session_status_changed":
-        return this.statusChanged(turn, event.data, seq, timestamp);
-      case "queue_changed":
+        return this.item(turn, { type: "plan", key: "", ...event.data }, seq, time);
+      case "change.made":
+        return this.item(turn, { type: "change", key: event.data.path, change: event.data }, seq, time);
+      case "approval.opened":
+        return this.ask({ ...event.data, turn_uuid: turn });
+      case "approval.closed":
+        return this.resolve(turn, event.data, seq, time);
+      case "turn.state":
+        return this.stateChanged(turn, event.data, seq, time);
+      case "queue.changed":
         return this.queueChanged(turn, event.data, seq);
       case "usage":
         this.turns.setUsage(turn, event.data);
         this.sessionChanged = true;
         return;
-      case "agent_session":
+      case "agent.session":
         return this.setAgent(event.data);
-      case "agent_silent":
+      case "agent.silent":
         this.turns.setSilent(event.data);
         this.sessionChanged = true;
         return;
-      case "session_settings_changed":
+      case "session.changed":
         this.sessionChanged = true;
         return;
-      case "iteration_start":
-      case "gate_start":
-      case "gate_result":
-      case "gates_complete":
+      case "gate.iteration":
+      case "gate.started":
+      case "gate.result":
+      case "gate.ended":
         this.gatesNow = gatesAfter(this.gatesNow, event);
         this.sessionChanged = true;
         return;
-      case "task_error":
+      case "agent.error":
         if (codesWithEntry.has(event.data.code)) return;
-        return this.note("error", `error:${seq}`, turn, stringOf(event.data.message) ?? "The agent reports an error", seq, timestamp, event.data);
+        return this.note("error", `error:${seq}`, turn, event.data.message || "The agent reports an error", seq, time, event.data);
     }
-  }
-
-  private loadItem(item: Item): void {
-    const [turn, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
-    const created = item.created_at;
-    const key = keyOf(item);
-    switch (item.event_type) {
-      case "tool_call":
-      case "tool_result":
-        return this.tool(turn, { ...item }, seq, created, true);
-      case "plan":
-        return this.put("plan", key, turn, data, seq, created);
-      case "diff":
-        return this.put("diff", key, turn, data, seq, created);
-      case "approval":
-        return this.put("answer", key, turn, data, seq, created);
-      default:
-        return this.whole(turn, key, item.event_type, { ...item }, !item.is_completed, seq, created);
-    }
-  }
-
-  /** loadEnd notes a bad end of a turn after its last item. */
-  private loadEnd({ session_id: turn, session_state: state, seq, created_at: created }: Item): void {
-    if (state !== undefined) this.noteEnd(turn, state, undefined, seq ?? 0, created, {});
   }
 
   /** noteEnd adds an entry for the bad end of a turn. A prompt that was taken back has never begun. */
@@ -230,75 +204,48 @@ export class Conversation {
     this.note(state === "interrupted" ? "system" : "error", `end:${turn}`, turn, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
   }
 
-  private updated(turn: string, data: ItemEvent, seq: number, created: string): void {
-    const { event_type: type } = data;
-    if (type === "tool_call" || type === "tool_result") return this.tool(turn, data, seq, created);
-    this.whole(turn, stringOf(data.message_id) ?? `event:${seq}`, type, data, false, seq, created);
-  }
-
-  private delta(kind: "text" | "thinking", turn: string, data: DeltaEvent | ThinkingEvent, seq: number, created: string): void {
-    const { message_id: key, delta, length } = data;
-    if (!key || !delta) return;
+  private delta(kind: "text" | "thinking", turn: string, data: TextEvent, seq: number, created: string): void {
+    const { key, text, length } = data;
     const entry = this.all.get(key);
     if (entry === undefined) {
       const fresh = newEntry(key, kind, turn, created);
-      Object.assign(fresh, { text: delta, open: true, seq, parent: parentKey(turn, data) });
+      Object.assign(fresh, { text, open: true, seq, parent: parentKey(turn, data) });
       return this.all.add(fresh);
     }
     if (!entry.open || seq <= entry.seq) return;
     // The hub merges deltas, so one may begin inside the loaded text.
-    const known = length === undefined ? 0 : Math.max(0, entry.text.length + delta.length - length);
-    entry.text += delta.slice(known);
+    const known = length === undefined ? 0 : Math.max(0, entry.text.length + text.length - length);
+    entry.text += text.slice(known);
     this.all.changed(entry, seq);
   }
 
-  private whole(turn: string, key: string, type: string, data: Data, open: boolean, seq: number, created: string): void {
+  /** item takes an item of a page or an event. whole: an item of a page, which has all of it. Events cut long texts. */
+  private item(turn: string, item: AnyItem, seq: number, created: string, whole = false): void {
+    const key = keyOf({ ...item, turn_uuid: turn });
     const old = this.all.get(key);
     if (old !== undefined && seq < old.seq) return;
-    const attachments = objectsOf(data["attachments"] ?? objectOf(data["data"])["attachments"]);
-    const text = stringOf(data["content"]) ?? "";
-    const entry = old ?? newEntry(key, kindOf(type, stringOf(data["role"]), attachments.length > 0), turn, created);
-    // An event may cut a text that the deltas had in full.
-    if (!(data["truncated"] === true && entry.text.startsWith(text))) entry.text = text;
-    entry.open = open;
-    entry.attachments = attachments;
-    entry.status = stringOf(data["status"]);
-    entry.truncated = data["truncated"] === true && entry.text === text;
+    const entry = old ?? newEntry(key, kindOf(item), turn, created);
+    switch (item.type) {
+      case "tool_call":
+        updateCall(entry, item, whole);
+        break;
+      case "plan":
+        entry.plan = item.entries ?? [];
+        break;
+      case "change":
+        entry.data = item.change ?? {};
+        break;
+      case "answer":
+        entry.data = item.answer ?? {};
+        break;
+      default:
+        updateText(entry, item);
+    }
     if (old !== undefined) return this.all.changed(entry, seq);
     entry.seq = seq;
-    entry.parent = parentKey(turn, data);
+    entry.parent = parentKey(turn, item);
     this.all.add(entry);
-  }
-
-  /** tool takes an item or an event about a tool call. whole: an item, which has all of it. Events cut long texts. */
-  private tool(turn: string, data: Data, seq: number, created: string, whole = false): void {
-    const id = stringOf(data["tool_result_for_id"]) ?? stringOf(data["tool_id"]);
-    if (id === undefined) return;
-    const key = toolKey(turn, id);
-    const old = this.all.get(key);
-    if (old !== undefined && seq < old.seq) return;
-    const entry = old ?? newEntry(key, "tool", turn, created);
-    const call = (entry.tool ??= newTool(id));
-    entry.attachments = updateTool(call, data) ?? entry.attachments;
-    const keepsMore = call.result.length > (stringOf(data["tool_result_content"])?.length ?? Number.POSITIVE_INFINITY);
-    entry.truncated = (data["truncated"] === true && !keepsMore) || (entry.truncated && !whole);
-    entry.open = call.status !== "completed" && call.status !== "failed";
-    if (old !== undefined) return this.all.changed(entry, seq);
-    entry.seq = seq;
-    entry.parent = parentKey(turn, data);
-    this.all.add(entry);
-    if (this.asked.link(turn, id, key)) this.questionsChanged = true;
-  }
-
-  private put(kind: "plan" | "diff" | "answer", key: string, turn: string, data: Data, seq: number, created: string): void {
-    const old = this.all.get(key);
-    if (old !== undefined && seq < old.seq) return;
-    const entry = old ?? newEntry(key, kind, turn, created);
-    entry.data = data;
-    if (kind === "plan") entry.plan = planOf(data);
-    if (old !== undefined) return this.all.changed(entry, seq);
-    entry.seq = seq;
-    this.all.add(entry);
+    if (item.type === "tool_call" && this.asked.link(turn, item.key, key)) this.questionsChanged = true;
   }
 
   private note(kind: "error" | "system", key: string, turn: string, text: string, seq: number, created: string, data: Data): void {
@@ -313,21 +260,19 @@ export class Conversation {
     if (this.asked.ask(data, known, fetched)) this.questionsChanged = true;
   }
 
-  private resolve(turn: string, data: ResolvedEvent, seq: number, created: string): void {
-    const { approval_id: id, decision, decided_by: by } = data;
+  private resolve(turn: string, data: ApprovalClosedEvent, seq: number, created: string): void {
+    const { approval: id, status, decided_by: by } = data;
     if (this.asked.resolve(id, data)) this.questionsChanged = true;
-    const worthTelling = decision === "denied" || (by === "user" && (decision !== "approved" || data.input_was_edited === true));
-    if (worthTelling) this.put("answer", answerKey(data), turn, data, seq, created);
+    const worthTelling = status === "denied" || (by === "user" && (status !== "approved" || data.input_was_edited === true));
+    if (worthTelling) this.item(turn, { type: "answer", key: id, answer: data }, seq, created);
   }
 
-  private statusChanged(turn: string, data: StatusEvent, seq: number, created: string): void {
-    const { state } = data;
-    const why = stringOf(data.reason);
-    if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.turns.setReason(turn, why);
+  private stateChanged(turn: string, data: TurnStateEvent, seq: number, created: string): void {
+    const { state, reason, error, error_code: code } = data;
+    if (reason && (state === "interrupting" || state === "interrupted")) this.turns.setReason(turn, reason);
     this.setState(turn, state, created);
     if (this.turns.hasEnded(turn)) this.endTurn(turn);
-    const error = stringOf(data.error);
-    this.noteEnd(turn, state, state === "interrupted" ? interruptionReason(error, this.turns.reason(turn)) : (error ?? stringOf(data.error_code)), seq, created, data);
+    this.noteEnd(turn, state, state === "interrupted" ? interruptionReason(error, this.turns.reason(turn)) : (error ?? code), seq, created, data);
   }
 
   /** endTurn closes the questions and open entries of a turn, because there is no event for each. Unfinished text stays. */
@@ -350,10 +295,9 @@ export class Conversation {
     for (const entry of this.all.list) if (entry.turn === turn) this.all.toEnd(entry);
   }
 
-  private queueChanged(turn: string, { order, content, truncated }: QueueEvent, seq: number): void {
-    if (Array.isArray(order)) this.turns.setOrder(order);
+  private queueChanged(turn: string, { order, prompt: text, truncated }: QueueEvent, seq: number): void {
+    this.turns.setOrder(order);
     this.sessionChanged = true;
-    const text = stringOf(content);
     const entry = this.all.list.find((other) => other.kind === "prompt" && other.turn === turn);
     if (text === undefined || entry === undefined || seq < entry.seq) return;
     entry.text = text;
@@ -368,44 +312,61 @@ export class Conversation {
   }
 }
 
+/** An item of a page or an event. An event of a change or an answer has more data than the item of a page. */
+type AnyItem = Item & Pick<SessionItem, "approval" | "open" | "withdrawn" | "entries"> & { change?: Data; answer?: Data };
+
 /** The key of an item's entry. */
-export function keyOf(item: Item): string {
-  const [turn, data] = [item.session_id, objectOf(item.data)];
-  switch (item.event_type) {
+export function keyOf({ turn_uuid: turn, type, key }: ItemKey): string {
+  switch (type) {
     case "tool_call":
-    case "tool_result":
-      return toolKey(turn, stringOf(item.tool_result_for_id) ?? stringOf(item.tool_id) ?? "");
+      return toolKey(turn, key);
     case "plan":
-      return planKey(turn);
-    case "diff":
-      return diffKey(turn, data);
-    case "approval":
-      return answerKey(data);
+    case "change":
+      return `${type}:${turn}:${key}`;
+    case "answer":
+      return `answer:${key}`;
     default:
-      return item.key ?? `item:${item.sequence}`;
+      return key;
   }
 }
 
-function parentKey(turn: string, data: Data): string | undefined {
-  const id = stringOf(data["parent_tool_use_id"]);
-  return id === undefined ? undefined : toolKey(turn, id);
+function updateCall(entry: Entry, item: AnyItem, whole: boolean): void {
+  const call = (entry.tool ??= newTool(item.key));
+  updateTool(call, item);
+  if (item.details) entry.attachments = item.details.attachments ?? [];
+  const keepsMore = call.result.length > (item.result?.length ?? Number.POSITIVE_INFINITY);
+  entry.truncated = (item.truncated === true && !keepsMore) || (entry.truncated && !whole);
+  entry.open = call.status !== "completed" && call.status !== "failed";
 }
 
-function planKey(turn: string): string {
-  return `plan:${turn}`;
+function updateText(entry: Entry, { text = "", open, attachments, withdrawn, truncated }: AnyItem): void {
+  // An event may cut a text that the deltas had in full.
+  if (!(truncated && entry.text.startsWith(text))) entry.text = text;
+  entry.open = open === true;
+  entry.attachments = attachments ?? [];
+  entry.withdrawn = withdrawn === true;
+  entry.truncated = truncated === true && entry.text === text;
 }
 
-function diffKey(turn: string, data: Data): string {
-  return `diff:${turn}:${stringOf(data["path"]) ?? ""}`;
+function parentKey(turn: string, { parent_tool_use_id: id }: Item | TextEvent): string | undefined {
+  return id ? toolKey(turn, id) : undefined;
 }
 
-function answerKey(data: Data): string {
-  return `answer:${stringOf(data["approval_id"]) ?? ""}`;
-}
-
-function kindOf(type: string, role: string | undefined, hasContent: boolean): EntryKind {
-  if (type === "system") return "system";
-  if (type === "thinking") return hasContent ? "sketch" : "thinking";
-  if (role === "user") return "prompt";
-  return hasContent ? "content" : "text";
+function kindOf({ type, role, attachments = [] }: AnyItem): EntryKind {
+  const hasContent = attachments.length > 0;
+  switch (type) {
+    case "tool_call":
+      return "tool";
+    case "change":
+      return "diff";
+    case "plan":
+    case "answer":
+      return type;
+    case "notice":
+      return "system";
+    case "thought":
+      return hasContent ? "sketch" : "thinking";
+    default:
+      return role === "user" ? "prompt" : hasContent ? "content" : "text";
+  }
 }

@@ -1,6 +1,5 @@
 // The entries of a session: their types, the data of tool calls, and their order.
-import { limitLevels } from "../hub/depth";
-import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
+import type { Item, PlanEntry } from "../protocol";
 import type { Data } from "./json";
 
 /** The kinds of entries. content and sketch are an agent's message or thought other than text. */
@@ -21,23 +20,16 @@ export interface Entry {
   /** The text still grows, or the tool still runs. */
   open: boolean;
   text: string;
-  /** Of a message: cancelled, if the agent never got it. */
-  status: string | undefined;
+  /** The prompt was cancelled while it was queued: the agent never gets it. */
+  withdrawn: boolean;
   attachments: Data[];
   /** The text is cut. */
   truncated: boolean;
   /** Of a plan: its steps. */
-  plan: PlanStep[];
+  plan: readonly PlanEntry[];
   /** Of a diff, an answer or an error: the data of the event or the item. */
   data: Data;
   tool: ToolCall | undefined;
-}
-
-/** A step of a plan. */
-export interface PlanStep {
-  content: string;
-  /** pending, in_progress or completed. */
-  status: string;
 }
 
 /** A change of a file or of a part of it, reported by the agent as texts. */
@@ -79,48 +71,23 @@ export function newTool(id: string): ToolCall {
   };
 }
 
-/**
- * Updates a tool call from an event conversation_updated or an item of getConversation. Missing members
- * stay unchanged. Returns the attachments, if there are any in the data.
- */
-export function updateTool(call: ToolCall, data: Data): Data[] | undefined {
-  call.name = stringOf(data["tool_name"]) ?? call.name;
-  call.title = stringOf(data["tool_title"]) ?? stringOf(data["title"]) ?? call.title;
-  call.kind = stringOf(data["tool_kind"]) ?? call.kind;
-  call.status = stringOf(data["tool_status"]) ?? stringOf(data["status"]) ?? call.status;
-  const result = stringOf(data["tool_result_content"]);
+/** updateTool updates a tool call from an item of a page or an event. Missing members stay unchanged. */
+export function updateTool(call: ToolCall, item: Item & { approval?: string }): void {
+  call.name = item.tool_name ?? call.name;
+  call.title = item.title ?? call.title;
+  call.kind = item.tool_kind ?? call.kind;
+  call.status = item.status ?? call.status;
   // An event may cut a text that is known in full.
-  if (result !== undefined && !(data["truncated"] === true && call.result.startsWith(result))) call.result = result;
-  call.approval = stringOf(data["approval_id"]) ?? call.approval;
-  call.refusedBy = stringOf(data["refused_by"]) ?? call.refusedBy;
-  call.refusal = stringOf(data["refusal"]) ?? call.refusal;
-  call.input = data["tool_input"] ?? parsed(stringOf(data["tool_input_json"])) ?? call.input;
-  const more = data["tool_data"] ?? (stringOf(data["tool_result_for_id"]) === undefined ? data["data"] : undefined);
-  if (more === undefined || more === null) return undefined;
-  const details = objectOf(more);
-  call.paths = stringsOf(details["paths"]);
-  call.diffs = objectsOf(details["diffs"]).map(diffOf);
-  call.terminal = stringOf(details["terminal"]);
-  return objectsOf(details["attachments"]);
-}
-
-export function planOf(data: Data): PlanStep[] {
-  return objectsOf(data["entries"]).map((step) => ({ content: stringOf(step["content"]) ?? "", status: stringOf(step["status"]) ?? "pending" }));
-}
-
-function diffOf(diff: Data): FileDiff {
-  const before = diff["old_text"];
-  const line = diff["line"];
-  return { path: stringOf(diff["path"]) ?? "", line: typeof line === "number" && line > 1 ? line : 1, before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
-}
-
-function parsed(json: string | undefined): unknown {
-  if (json === undefined) return undefined;
-  try {
-    return limitLevels(JSON.parse(json) as unknown);
-  } catch {
-    return json;
-  }
+  if (item.result !== undefined && !(item.truncated && call.result.startsWith(item.result))) call.result = item.result;
+  call.approval = item.approval ?? call.approval;
+  call.refusedBy = item.refused_by ?? call.refusedBy;
+  call.refusal = item.refusal ?? call.refusal;
+  call.input = item.tool_input ?? call.input;
+  if (item.details === undefined) return;
+  const { paths = [], diffs = [], terminal } = item.details;
+  call.paths = paths;
+  call.diffs = diffs.map(({ path, line, old_text: before, new_text: after }) => ({ path, line: Math.max(1, line ?? 1), before, after }));
+  call.terminal = terminal;
 }
 
 /** The entries of a session in order, and the changes since they were last drawn. */
@@ -220,7 +187,7 @@ export class Entries {
 }
 
 export function newEntry(key: string, kind: EntryKind, turn: string, created: string): Entry {
-  return { key, kind, turn, created, parent: undefined, seq: 0, open: false, text: "", status: undefined, attachments: [], truncated: false, plan: [], data: {}, tool: undefined };
+  return { key, kind, turn, created, parent: undefined, seq: 0, open: false, text: "", withdrawn: false, attachments: [], truncated: false, plan: [], data: {}, tool: undefined };
 }
 
 export function toolKey(turn: string, id: string): string {

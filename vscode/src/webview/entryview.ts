@@ -2,7 +2,7 @@
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entries";
-import { objectOf, objectsOf, stringOf } from "./json";
+import { objectsOf, stringOf } from "./json";
 import { nameOf } from "./output";
 import { MarkdownStream } from "./stream";
 import { ToolView } from "./toolview";
@@ -73,7 +73,7 @@ class PromptView implements View {
     setLongText(this.text, this.entry.text);
     showCut(this.cut, this.entry, this.actions);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
-    setText(this.note, this.entry.status === "cancelled" ? "The agent did not get this." : "");
+    setText(this.note, this.entry.withdrawn ? "The agent did not get this." : "");
   }
 }
 
@@ -151,7 +151,7 @@ class PlanView implements View {
     const { plan } = this.entry;
     setText(this.count, `${plan.filter(({ status }) => status === "completed").length} of ${plan.length}`);
     this.steps.replaceChildren(
-      ...plan.map(({ content, status }) =>
+      ...plan.map(({ content, status = "pending" }) =>
         make("li", { class: `step ${status.replace("_", "-")}` }, make("span", { class: "step-mark", is: { role: "img", "aria-label": planMarks[status] ?? status } }, status === "completed" && icon("check")), make("span", { text: content })),
       ),
     );
@@ -194,14 +194,14 @@ class AnswerView implements View {
   update(): undefined {
     const { data } = this.entry;
     const title = stringOf(data["title"]) ?? stringOf(data["tool_name"]) ?? "";
-    const said = stringOf(data["response_text"]) ?? stringOf(data["comment"]) ?? stringOf(data["response"]) ?? stringOf(data["option"]);
-    const denied = data["decision"] === "denied";
+    const said = stringOf(data["response"]) ?? stringOf(data["comment"]) ?? stringOf(data["option"]);
+    const denied = data["status"] === "denied";
     const by = stringOf(data["decided_by"]) ?? "user";
     const who = by === "user" ? "You" : by;
     const where = stringOf(data["decided_in"]);
     this.element.classList.toggle("denied", denied);
-    const what = denied ? `${who} denied` : data["decision"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
-    setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said === `Denied in ${where}` ? undefined : (said ?? stringOf(objectOf(data["content"])["text"]))].filter((part) => part !== undefined).join(" — "));
+    const what = denied ? `${who} denied` : data["status"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
+    setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said === `Denied in ${where}` ? undefined : said].filter((part) => part !== undefined).join(" — "));
   }
 }
 

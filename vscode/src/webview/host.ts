@@ -1,14 +1,14 @@
 // The page's requests to the extension (src/panel/protocol.ts): loads the pages of a session, and sends prompts.
 import { limitLevels } from "../hub/depth";
 import { sessionWithQueue } from "../hub/model";
-import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
+import type { Draft, ItemKey, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
+import type { SessionItem } from "../protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
 import { keyOf } from "./conversation";
 import type { Conversation } from "./conversation";
 import { button, make } from "./dom";
 import type { Entry } from "./entries";
-import { stringOf } from "./json";
 import { UnknownOutcome } from "./promptbox";
 import type { SessionState } from "./session";
 import type { Transcript } from "./transcript";
@@ -43,16 +43,11 @@ export class Host {
   }
 }
 
-type Events = PanelResult<"getConversation">["events"];
-
 /** Items of a page. */
 const pageSize = 150;
 
-/** Items that two pages share, because an item may have moved meanwhile. */
-const overlap = 10;
-
-/** Items of one request in a search. Each may be long. */
-const searched = 10;
+/** The most items of one request. */
+const mostItems = 1_000;
 
 /** The largest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
@@ -60,7 +55,8 @@ const longestPicture = 20 << 20;
 /** Loads a session: the newest page first, older ones on request, and the states of its turns. */
 export class Pages {
   private session = "";
-  /** The number of older items that are not loaded. undefined: nothing is loaded yet. */
+  private hasLoaded = false;
+  /** The id of the item before which others are not loaded. undefined: there are none. */
   private before: number | undefined;
   private loading: Promise<void> | undefined;
   private readonly pictures = new Map<string, Promise<string | undefined>>();
@@ -75,24 +71,25 @@ export class Pages {
   /** Loads the newest page once, and refreshes the states after each reconnection. */
   async load(session: string): Promise<SessionState> {
     this.session = session;
-    if (this.before === undefined) {
+    if (!this.hasLoaded) {
       // Queued prompts are the newest items, and are shown elsewhere.
-      const [total, { queued }] = await Promise.all([this.total(), this.host.request("session.get", { session })]);
-      const from = Math.max(0, total - pageSize - queued.length);
-      this.conversation.load(await this.items(from, Number.POSITIVE_INFINITY));
-      this.before = from;
+      const { queued } = await this.host.request("session.get", { session });
+      const { items, before } = await this.items(pageSize + queued.length);
+      this.conversation.load(items);
+      this.hasLoaded = true;
+      this.before = before;
       this.drawTop();
     }
     return this.refresh(session);
   }
 
   /** Requests the newest items, without showing them. */
-  async newest(count: number): Promise<Events> {
-    return this.items(Math.max(0, (await this.total()) - count), Number.POSITIVE_INFINITY);
+  async newest(count: number): Promise<SessionItem[]> {
+    return (await this.items(count)).items;
   }
 
   get loaded(): boolean {
-    return this.before !== undefined;
+    return this.hasLoaded;
   }
 
   /** Requests the states of the turns, the questions and the queue. */
@@ -106,37 +103,25 @@ export class Pages {
 
   /** Loads the next older page, if there is one. */
   older(): Promise<void> {
-    if (this.before === undefined || this.before === 0) return Promise.resolve();
+    if (this.before === undefined) return Promise.resolve();
     return (this.loading ??= this.loadOlder().finally(() => (this.loading = undefined)));
   }
 
-  /** Loads older pages until they have an item, by its id. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
-  async find(id: number): Promise<string | undefined> {
-    for (let to = await this.total(); to > 0; to -= pageSize) {
-      const item = (await this.items(Math.max(0, to - pageSize), to)).find((one) => one.id === id);
-      if (!item) continue;
-      const key = keyOf(item);
-      for (let before: number | undefined; !this.conversation.entry(key) && before !== this.before; ) {
-        before = this.before;
-        await this.older();
-      }
-      return this.conversation.entry(key) && key;
+  /** Loads older pages until they have an item. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
+  async find(item: ItemKey): Promise<string | undefined> {
+    const key = keyOf(item);
+    for (let before: number | undefined; !this.conversation.entry(key) && before !== this.before; ) {
+      before = this.before;
+      await this.older();
     }
-    return undefined;
+    return this.conversation.entry(key) && key;
   }
 
-  /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */
+  /** Loads all of an entry that an event cut. */
   async whole({ key, turn, tool }: Entry): Promise<void> {
-    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === turn && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
-    for (let to = await this.total(); to > 0; to -= searched) {
-      const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // the result follows the call
-      const found = items.filter(isOf);
-      if (found.length === 0) continue;
-      this.conversation.load(found);
-      // The call itself may be the last item of the page before.
-      if (!tool || found.some(({ tool_id }) => tool_id === tool.id)) return;
-    }
-    throw new Error("duet-rpc no longer has it");
+    const { items } = await this.host.request("session.items", { turn, key: tool?.id ?? key });
+    if (items.length === 0) throw new Error("duet-rpc no longer has it");
+    this.conversation.load(items);
   }
 
   /** The data URL of a picture. undefined: it is too large, or cannot be loaded. */
@@ -147,12 +132,11 @@ export class Pages {
   }
 
   private async loadOlder(): Promise<void> {
-    const to = this.before!;
-    const from = Math.max(0, to - pageSize);
     this.transcript.setOlder(make("p", { class: "note", text: "Loading…" }));
     try {
-      this.conversation.load(await this.items(from, to + overlap), true);
-      this.before = from;
+      const { items, before } = await this.items(pageSize, this.before);
+      this.conversation.load(items, true);
+      this.before = before;
       this.drawTop();
       this.changed();
     } catch (error) {
@@ -161,22 +145,18 @@ export class Pages {
   }
 
   private drawTop(): void {
-    this.transcript.setOlder(...(this.before === 0 ? [] : [button({ class: "text-button", label: `Show older messages (${this.before})`, press: () => void this.older() })]));
+    this.transcript.setOlder(...(this.before === undefined ? [] : [button({ class: "text-button", label: "Show older messages", press: () => void this.older() })]));
   }
 
-  private async total(): Promise<number> {
-    return (await this.host.request("getConversation", { session_id: this.session, limit: 1 })).total;
-  }
-
-  /** items requests the items from one offset to another, in as many requests as it takes. */
-  private async items(from: number, to: number): Promise<Events> {
-    const items: Events = [];
-    for (let offset: number | undefined = from; offset !== undefined && offset < to; ) {
-      const page: PanelResult<"getConversation"> = await this.host.request("getConversation", { session_id: this.session, offset, limit: Math.min(pageSize + overlap, to - offset) });
-      items.push(...page.events);
-      offset = page.events.length === 0 ? undefined : page.next_offset;
-    }
-    return items;
+  /** items requests a number of items before the one with an id, or the newest ones, in as many requests as it takes. */
+  private async items(count: number, before?: number): Promise<{ items: SessionItem[]; before: number | undefined }> {
+    let items: SessionItem[] = [];
+    do {
+      const page: PanelResult<"session.items"> = await this.host.request("session.items", { session: this.session, limit: Math.min(mostItems, count - items.length), ...(before !== undefined && { before }) });
+      items = [...page.items, ...items];
+      before = page.next_before;
+    } while (before !== undefined && items.length < count);
+    return { items, before };
   }
 
   /** states requests the last turn and, if it is queued, the other queued ones and the turn before them. */
@@ -252,7 +232,7 @@ export function deliveredWords(delivered: Delivered | undefined, { now, working,
 async function arrived(pages: Pages, looked: number, text: string, known: (turn: string, key: string) => boolean): Promise<boolean> {
   try {
     const items = await pages.newest(looked);
-    return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));
+    return items.some((item) => item.type === "message" && item.role === "user" && item.text?.trim() === text.trim() && !known(item.turn_uuid, item.key));
   } catch (error) {
     throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the session before you send it again.`);
   }

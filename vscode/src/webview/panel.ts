@@ -1,7 +1,7 @@
 // The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
-import type { EventParams } from "../hub/events";
 import type { Choice } from "../hub/questions";
-import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { Draft, ItemKey, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { EventKind, HubEvent } from "../protocol";
 import { RPCError } from "../rpc/index";
 import { Composer } from "./composer";
 import { Conversation } from "./conversation";
@@ -32,7 +32,7 @@ export interface Kept {
 }
 
 /** Events after which turn.get or approval.list has more data than the event. */
-const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
+const refreshing = new Set<EventKind>(["turn.state", "session.changed", "agent.session", "approval.opened"]);
 
 /** The longest pause between two drawings, in milliseconds. */
 const longestRest = 200;
@@ -68,7 +68,7 @@ export class Panel implements Actions {
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
   /** The item to show once the session is loaded. */
-  private wanted: number | undefined;
+  private wanted: ItemKey | undefined;
   private frame = 0;
   private resting: ReturnType<typeof setTimeout> | undefined;
   private restUntil = 0;
@@ -111,11 +111,10 @@ export class Panel implements Actions {
       if (!this.transcript.unfinished) void this.pages.older();
     };
     this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
-    host.on("event", (params) => {
-      this.conversation.apply(params);
-      this.announcer.event(params);
-      const { type, data } = params.event;
-      if (refreshing.has(type) || (type === "conversation_updated" && data["subtype"] === "worktree")) this.refresh();
+    host.on("event", (event) => {
+      this.conversation.apply(event);
+      this.announcer.event(event);
+      if (refreshing.has(event.kind) || (event.kind === "item.added" && event.data.subtype === "worktree")) this.refresh();
       this.changed();
     });
     // The agents of a new session are known once duet-rpc is ready.
@@ -126,8 +125,8 @@ export class Panel implements Actions {
     });
     host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
     host.on("panel.showQuestion", ({ id }) => this.transcript.showQuestion(id));
-    host.on("panel.showItem", ({ id }) => {
-      this.wanted = id;
+    host.on("panel.showItem", (item) => {
+      this.wanted = item;
       if (this.pages.loaded) void this.showWanted();
     });
     host.on("panel.focus", () => this.composer.box.focus());
@@ -461,8 +460,8 @@ class Announcer {
   }
 
   /** Announces that the agent continues without a prompt, if the event says so. */
-  event({ event: { type, data } }: EventParams): void {
-    if (type === "conversation_updated" && data.subtype === "went_on" && data.content) this.say(data.content);
+  event({ kind, data }: HubEvent): void {
+    if (kind === "item.added" && data.subtype === "went_on" && data.text) this.say(data.text);
   }
 
   /** Announces new questions, and the end of a turn. */

@@ -2,7 +2,7 @@
 import { stringOf } from "./json";
 import type { Data } from "./json";
 
-/** An open question, from approval.list or the event new_approval. */
+/** An open question, from approval.list or the event approval.opened. */
 export interface OpenQuestion {
   id: string;
   turn: string;
@@ -36,9 +36,9 @@ export class Questions {
 
   /** Takes a question from an event or from approval.list. Returns false if it was answered already. */
   ask(data: Data, keyOf: (turn: string, call: string) => string | undefined, fetched = false): boolean {
-    const id = stringOf(data["approval"]) ?? stringOf(data["approval_id"]);
+    const id = stringOf(data["approval"]);
     if (id === undefined || this.outcomes.has(id)) return false;
-    const turn = stringOf(data["turn_uuid"]) ?? stringOf(data["session_id"]) ?? "";
+    const turn = stringOf(data["turn_uuid"]) ?? "";
     const call = callOf(data);
     const known = this.waiting.get(id);
     const cut = !fetched && data["truncated"] === true;
@@ -55,7 +55,7 @@ export class Questions {
     const known = this.waiting.get(id);
     this.outcomes.set(id, {
       title: stringOf(data["title"]) ?? stringOf(known?.data["title"]) ?? "",
-      decision: stringOf(data["decision"]) ?? "",
+      decision: stringOf(data["status"]) ?? "",
       by: stringOf(data["decided_by"]) ?? "",
     });
     return this.waiting.delete(id);

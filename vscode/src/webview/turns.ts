@@ -143,15 +143,15 @@ export function gatesOf(gates: unknown): Gates | undefined {
 }
 
 /** An event about gates. */
-export type GatesUpdate = Extract<HubEvent, { type: "iteration_start" | "gate_start" | "gate_result" | "gates_complete" }>;
+export type GatesUpdate = Extract<HubEvent, { kind: "gate.iteration" | "gate.started" | "gate.result" | "gate.ended" }>;
 
 /** gatesAfter returns the state after an event about gates. */
-export function gatesAfter(before: Gates | undefined, { type, data }: GatesUpdate): Gates {
+export function gatesAfter(before: Gates | undefined, { kind, data }: GatesUpdate): Gates {
   return {
-    state: type === "iteration_start" ? "working" : type === "gates_complete" ? data.gates_state : "checking",
+    state: kind === "gate.iteration" ? "working" : kind === "gate.ended" ? data.gates_state : "checking",
     turn: data.iteration,
-    turns: type === "gate_start" ? before?.turns : data.max_iterations,
-    gate: type === "gate_start" ? data.gate : undefined,
+    turns: kind === "gate.started" ? before?.turns : data.max_iterations,
+    gate: kind === "gate.started" ? data.gate : undefined,
   };
 }
 

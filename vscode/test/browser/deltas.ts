@@ -23,7 +23,7 @@ export async function stream(page: Page, count: number, perSecond: number, kind:
       await new Promise<void>((resolve) => {
         const timer = setInterval(() => {
           const due = Math.min(length, Math.floor(((performance.now() - began) * rate) / 1_000));
-          while (sent < due) window.host.event("message_delta", { message_id: `m-${kind}`, delta: piece(sent++) });
+          while (sent < due) window.host.event("text.delta", { key: `m-${kind}`, text: piece(sent++) });
           if (sent < length) return;
           clearInterval(timer);
           resolve();

@@ -10,14 +10,14 @@ export function longConversation(): string[] {
   let lines = 0;
   const add = (key: string, text: string, item: Record<string, unknown>): void => {
     const at = items.length + 1;
-    items.push({ session_id: "run", created_at: "2026-01-02T03:04:05Z", sequence: at, seq: at, is_completed: true, ...item });
+    items.push({ turn_uuid: "run", created_at: "2026-01-02T03:04:05Z", seq: at, ...item });
     keys.push(key);
     lines += text.split("\n").length;
   };
-  const say = (key: string, role: string, content: string): void => add(key, content, { event_type: "message", role, key, content });
+  const say = (key: string, role: string, text: string): void => add(key, text, { type: "message", role, key, text });
   const run = (id: string, count: number): void => {
     const output = Array.from({ length: count }, (_, i) => `${i}: \u001b[32mok\u001b[0m test ${i} of ${id} went well`).join("\n");
-    add(`run/${id}`, output, { event_type: "tool_call", tool_id: id, tool_name: "Bash", tool_title: `make ${id}`, tool_kind: "execute", tool_status: "completed", tool_input: { command: `make ${id}` }, tool_result_content: output });
+    add(`run/${id}`, output, { type: "tool_call", key: id, tool_name: "Bash", title: `make ${id}`, tool_kind: "execute", status: "completed", tool_input: { command: `make ${id}` }, result: output });
   };
   const code = (count: number): string => `\`\`\`ts\n${Array.from({ length: count }, (_, i) => `const value${i} = await read("part-${i}"); // what it is for`).join("\n")}\n\`\`\``;
   const prose = (i: number): string => `The parser reads **one** token, \`next()\` another; see src/parser.ts:${i} and https://example.org/a. It goes on for a while, so that a line is broken, once or twice, as prose is.`;

@@ -59,7 +59,7 @@ export async function scrollThrough(page: Page, keys: string[]): Promise<void> {
   await page.waitForFunction(() => document.querySelector(".transcript")!.scrollTop < 5_000);
   await toEnd(page);
   // The view stays at the end while text arrives.
-  await page.evaluate(() => window.host.event("message_delta", { message_id: "more", delta: "It goes on.\n\n".repeat(30) }));
+  await page.evaluate(() => window.host.event("text.delta", { key: "more", text: "It goes on.\n\n".repeat(30) }));
   await page.waitForFunction(() => document.querySelector('[data-key="more"]') !== null);
   await page.waitForFunction(ended);
 }

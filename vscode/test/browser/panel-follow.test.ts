@@ -38,7 +38,7 @@ async function writing(): Promise<Page> {
   await page.locator(`[data-key="${keys.at(-1)}"]`).waitFor();
   await page.evaluate(() => {
     let told = 0;
-    setInterval(() => window.host.event("message_delta", { message_id: "m", delta: told++ % 8 === 7 ? "\n\n" : "Some words of it. " }), 8);
+    setInterval(() => window.host.event("text.delta", { key: "m", text: told++ % 8 === 7 ? "\n\n" : "Some words of it. " }), 8);
   });
   await writes(page, 2_000);
   await page.mouse.move(300, 300);
@@ -133,7 +133,7 @@ test("a wheel over a long code block scrolls that alone, and the end is followed
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
   const code = Array.from({ length: 200 }, (_, i) => `let v${i} = ${i};`).join("\n");
-  await tell(page, "message_delta", { message_id: "m", delta: `${"It begins.\n\n".repeat(60)}\`\`\`js\n${code}\n\`\`\`\n\nThat was it.\n\n` });
+  await tell(page, "text.delta", { key: "m", text: `${"It begins.\n\n".repeat(60)}\`\`\`js\n${code}\n\`\`\`\n\nThat was it.\n\n` });
   const block = page.locator("[data-key='m'] pre");
   await block.getByText("let v199").waitFor();
   await block.evaluate((element) => (element.scrollTop = 500));
@@ -141,7 +141,7 @@ test("a wheel over a long code block scrolls that alone, and the end is followed
   await page.mouse.wheel(0, -120);
   await page.waitForFunction(() => document.querySelector("[data-key='m'] pre")!.scrollTop < 500);
   assert.equal(await page.getByRole("button", { name: "Newest" }).isVisible(), false);
-  await tell(page, "message_delta", { message_id: "m", delta: "It goes on.\n\n".repeat(60) });
+  await tell(page, "text.delta", { key: "m", text: "It goes on.\n\n".repeat(60) });
   await page.waitForFunction(() => document.querySelector("[data-key='m']")!.textContent.includes("It goes on."));
   await page.waitForFunction(() => {
     const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".transcript")!;
@@ -153,11 +153,11 @@ test("a wheel over a long code block scrolls that alone, and the end is followed
 test("what is opened at the end is read from its beginning, and what is short leaves the end where it is", async () => {
   const page = await pages.open({
     prepare: (host) => {
-      const item = (seq: number, over: Record<string, unknown>): Record<string, unknown> => ({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, sequence: seq, seq, ...over });
+      const item = (seq: number, over: Record<string, unknown>): Record<string, unknown> => ({ turn_uuid: "run", created_at: "2026-01-02T03:04:05Z", seq, ...over });
       const tool = (seq: number, id: string, lines: number): Record<string, unknown> =>
-        item(seq, { event_type: "tool_call", tool_id: id, tool_name: "Read", tool_title: `Read ${id}`, tool_kind: "read", tool_status: "completed", tool_input: { file_path: id }, tool_result_content: Array.from({ length: lines }, (_, i) => `${id} line ${i}.`).join("\n") });
+        item(seq, { type: "tool_call", key: id, tool_name: "Read", title: `Read ${id}`, tool_kind: "read", status: "completed", tool_input: { file_path: id }, result: Array.from({ length: lines }, (_, i) => `${id} line ${i}.`).join("\n") });
       host.session = { ...host.session, state: "running" };
-      host.items = [item(1, { event_type: "message", role: "assistant", key: "m0", content: "It begins.\n\n".repeat(60) }), tool(2, "short", 2), tool(3, "long", 300)];
+      host.items = [item(1, { type: "message", role: "assistant", key: "m0", text: "It begins.\n\n".repeat(60) }), tool(2, "short", 2), tool(3, "long", 300)];
     },
   });
   const jump = page.getByRole("button", { name: "Newest" });
@@ -171,11 +171,11 @@ test("what is opened at the end is read from its beginning, and what is short le
   await page.getByRole("button", { name: "Show all 300 lines" }).click();
   await page.getByText("long line 150.").waitFor({ state: "attached" });
   await jump.waitFor();
-  await tell(page, "message_delta", { message_id: "m", delta: "It goes on.\n\n".repeat(60) });
+  await tell(page, "text.delta", { key: "m", text: "It goes on.\n\n".repeat(60) });
   await page.locator("[data-key='m']").waitFor({ state: "attached" });
   assert.ok((await top("long line 0.")) >= 0, "its beginning is seen");
   await jump.click();
-  await tell(page, "message_delta", { message_id: "m", delta: "It ends.\n\n".repeat(60) });
+  await tell(page, "text.delta", { key: "m", text: "It ends.\n\n".repeat(60) });
   await page.waitForFunction(() => document.querySelector("[data-key='m']")!.textContent.includes("It ends."));
   assert.equal(await jump.isVisible(), false);
   await page.close();

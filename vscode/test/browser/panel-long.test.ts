@@ -22,7 +22,7 @@ for (const kind of kinds) {
     const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
     await page.getByRole("heading", { name: "A conversation" }).waitFor();
     await stream(page, 10_000, 20_000, kind);
-    await tell(page, "message_delta", { message_id: `m-${kind}`, delta: "\n\nThat is the end." });
+    await tell(page, "text.delta", { key: `m-${kind}`, text: "\n\nThat is the end." });
     const said = page.locator(".said").filter({ hasText: "That is the end." });
     await said.waitFor();
     const text = (await said.textContent()) ?? "";
@@ -36,21 +36,21 @@ for (const loaded of [false, true]) {
     const page = await pages.open({
       given: loaded,
       prepare: (host, is: boolean) => {
-        const item = (i: number, of: Record<string, unknown>): Record<string, unknown> => ({ id: 2 * i, session_id: "run", created_at: "2026-01-02T03:04:05Z", sequence: i, seq: i, is_completed: true, ...of });
-        const call = { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", title: "make walrus", tool_kind: "execute", status: "completed", tool_result_content: "the walrus is made" };
-        host.items = Array.from({ length: 500 }, (_, i) => item(i + 1, i === 39 ? call : { event_type: "message", role: i % 2 === 0 ? "user" : "assistant", key: `m${i}`, content: `message ${i}\n\n${"more\n".repeat(i % 7)}` }));
+        const item = (i: number, of: Record<string, unknown>): Record<string, unknown> => ({ id: 2 * i, turn_uuid: "run", created_at: "2026-01-02T03:04:05Z", seq: i, ...of });
+        const call = { type: "tool_call", key: "c1", tool_name: "Bash", title: "make walrus", tool_kind: "execute", status: "completed", result: "the walrus is made" };
+        host.items = Array.from({ length: 500 }, (_, i) => item(i + 1, i === 39 ? call : { type: "message", role: i % 2 === 0 ? "user" : "assistant", key: `m${i}`, text: `message ${i}\n\n${"more\n".repeat(i % 7)}` }));
         if (is) return;
-        host.silent.add("getConversation");
+        host.silent.add("session.items");
       },
     });
-    const show = (): Promise<void> => page.evaluate(() => window.host.notify("panel.showItem", { id: 80 }));
+    const show = (): Promise<void> => page.evaluate(() => window.host.notify("panel.showItem", { turn_uuid: "run", type: "tool_call", key: "c1" }));
     if (loaded) {
       await page.getByText("message 499").waitFor();
       await show();
     } else {
       await page.getByRole("heading", { name: "A conversation" }).waitFor();
       await show();
-      await page.evaluate(() => window.host.release("getConversation"));
+      await page.evaluate(() => window.host.release("session.items"));
     }
     const call = page.locator('[data-key="run/c1"]');
     await call.waitFor();
@@ -63,7 +63,7 @@ for (const loaded of [false, true]) {
     });
     await page.getByRole("button", { name: "Newest" }).click();
     await page.getByText("message 499").waitFor();
-    await page.evaluate(() => window.host.notify("panel.showItem", { id: 7_777 }));
+    await page.evaluate(() => window.host.notify("panel.showItem", { turn_uuid: "run", type: "message", key: "gone" }));
     await page.getByText("The match could not be found in the session.").waitFor();
     assert.deepEqual(problemsOf(page), []);
     await page.close();
@@ -74,29 +74,25 @@ test("inputs of tools and questions are shown however deep they are nested and h
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
   await page.evaluate(() => {
-    const deep = `${'{"a":['.repeat(5_000)}${"]}".repeat(5_000)}`;
+    const deep = `${'{"a":['.repeat(500)}${"]}".repeat(500)}`;
     const wide = `[${"{},".repeat(100_000)}{}]`;
     for (const [name, json] of [["deep", deep], ["wide", wide]] as const) {
-      // A message between windows cannot be as deep as the text of an item.
-      const input = { [name]: JSON.parse(name === "deep" ? `${'{"a":['.repeat(500)}${"]}".repeat(500)}` : json) as unknown };
-      const call = { event_type: "tool_call", tool_title: `run ${name}`, tool_name: "Run", tool_kind: "other" };
-      window.host.event("conversation_updated", { ...call, tool_id: `text-${name}`, tool_status: "failed", tool_input_json: json });
-      window.host.event("conversation_updated", { ...call, tool_id: `input-${name}`, tool_status: "failed", tool_input: input });
-      window.host.event("new_approval", { approval_id: `question-${name}`, type: "function_call", tool_name: "Run", title: `Run ${name}?`, tool_input: input });
+      const input = { [name]: JSON.parse(json) as unknown };
+      const call = { type: "tool_call", title: `run ${name}`, tool_name: "Run", tool_kind: "other" };
+      window.host.event("item.changed", { ...call, key: `input-${name}`, status: "failed", tool_input: input });
+      window.host.event("approval.opened", { approval: `question-${name}`, type: "function_call", tool_name: "Run", title: `Run ${name}?`, tool_input: input });
     }
-    window.host.event("message_delta", { message_id: "m1", delta: "That is the end." });
+    window.host.event("text.delta", { key: "m1", text: "That is the end." });
   });
   await page.getByText("That is the end.").waitFor();
   for (const name of ["deep", "wide"]) {
     await page.getByText(`Run ${name}?`).first().waitFor();
-    for (const of of ["text", "input"]) {
-      const call = page.locator(`[data-key="run/${of}-${name}"]`);
-      if ((await call.locator("details[open]").count()) === 0) await call.locator("summary").first().click();
-      await call.locator("pre").first().waitFor();
-      if (name === "deep") {
-        await call.getByRole("button", { name: /Show all/ }).click();
-        await call.getByText("nested deeper than 200 levels").waitFor();
-      }
+    const call = page.locator(`[data-key="run/input-${name}"]`);
+    if ((await call.locator("details[open]").count()) === 0) await call.locator("summary").first().click();
+    await call.locator("pre").first().waitFor();
+    if (name === "deep") {
+      await call.getByRole("button", { name: /Show all/ }).click();
+      await call.getByText("nested deeper than 200 levels").waitFor();
     }
   }
   assert.deepEqual(problemsOf(page), []);

@@ -44,43 +44,43 @@ for (const [of, given, length] of [
       const longest = await page.evaluate(
         async ([kind, repeated, key, last, limit]) => {
           const text = repeated.repeat(limit / repeated.length);
-          const tell = (data: Record<string, unknown>): void => window.host.event("conversation_updated", data);
-          const call = { event_type: "tool_call", tool_id: key, tool_name: "Bash", tool_title: `make ${key}`, tool_kind: "execute", tool_input: { command: "make" } };
+          const tell = (data: Record<string, unknown>): void => window.host.event(data["type"] === "tool_call" ? "item.changed" : "item.added", data);
+          const call = { type: "tool_call", key, tool_name: "Bash", title: `make ${key}`, tool_kind: "execute", tool_input: { command: "make" } };
           switch (kind) {
             case "result":
               tell(call);
-              tell({ event_type: "tool_result", tool_result_for_id: key, tool_status: "completed", tool_result_content: text });
+              tell({ type: "tool_call", key, status: "completed", result: text });
               break;
             case "input":
-              tell({ ...call, tool_title: text, tool_input: { command: text } });
+              tell({ ...call, title: text, tool_input: { command: text } });
               break;
             case "diff":
-              tell({ ...call, tool_data: { diffs: [{ path: "/a.txt", old_text: "", new_text: text }] } });
+              tell({ ...call, details: { diffs: [{ path: "/a.txt", old_text: "", new_text: text }] } });
               break;
             case "message":
-              tell({ event_type: "message", role: "assistant", message_id: key, content: text });
+              tell({ type: "message", role: "assistant", key, text });
               break;
             case "code":
-              tell({ event_type: "message", role: "assistant", message_id: key, content: `\`\`\`sh\n${text}\n\`\`\`` });
+              tell({ type: "message", role: "assistant", key, text: `\`\`\`sh\n${text}\n\`\`\`` });
               break;
             case "table":
-              tell({ event_type: "message", role: "assistant", message_id: key, content: `| a | b |\n| --- | --- |\n| 1 | 2 |\n${text}` });
+              tell({ type: "message", role: "assistant", key, text: `| a | b |\n| --- | --- |\n| 1 | 2 |\n${text}` });
               break;
             case "prompt":
-              tell({ event_type: "message", role: "user", message_id: key, content: text });
+              tell({ type: "message", role: "user", key, text });
               break;
             case "question":
-              window.host.event("new_approval", { approval_id: key, type: "function_call", tool_name: "Bash", title: text, tool_input: { command: text }, plan: text, details: text, diff: `+${text}`, status: "pending" });
+              window.host.event("approval.opened", { approval: key, type: "function_call", tool_name: "Bash", title: text, tool_input: { command: text }, plan: text, details: text, diff: `+${text}`, status: "pending" });
               break;
           }
-          tell({ event_type: "message", role: "assistant", message_id: last, content: last });
+          tell({ type: "message", role: "assistant", key: last, text: last });
           const frame = (): Promise<unknown> => new Promise((resolve) => requestAnimationFrame(resolve));
           const known = (): boolean => [...document.querySelectorAll(".said")].some((said) => said.textContent === last);
           while (!known()) await frame();
           let longest = 0;
           const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
           for (let node = walk.nextNode(); node; node = walk.nextNode()) longest = Math.max(longest, node.nodeValue!.length);
-          if (kind === "question") window.host.event("approval_resolved", { approval_id: key, decision: "approved", decided_by: "user" });
+          if (kind === "question") window.host.event("approval.closed", { approval: key, status: "approved", decided_by: "user" });
           // The previous text is not needed, and takes memory.
           for (const part of document.querySelectorAll(".markdown, .output, .diff-lines")) part.replaceChildren();
           return longest;
@@ -128,7 +128,7 @@ function shown([beginning, unit]: readonly [string, string]): number {
 test("a message that is too long for Markdown can be read to its end", async () => {
   const page = await pages.open();
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
-  const told = (content: string): Promise<void> => tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m", content });
+  const told = (text: string): Promise<void> => tell(page, "item.added", { type: "message", role: "assistant", key: "m", text });
   const text = "A line of **text**.\n\n".repeat(11_000);
   await told(`${text}The end.`);
   const said = page.locator('[data-key="m"]');

@@ -23,8 +23,8 @@ async function working(): Promise<Page> {
 }
 
 /** say sends a text as a complete message of the agent. */
-async function say(page: Page, content: string, id = "m1"): Promise<void> {
-  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: id, content });
+async function say(page: Page, text: string, id = "m1"): Promise<void> {
+  await tell(page, "item.added", { type: "message", role: "assistant", key: id, text });
   await page.locator(`[data-key="${id}"]`).waitFor();
 }
 
@@ -107,7 +107,7 @@ test("code is highlighted by its language, and its text stays the same", async (
 
 test("a code block is highlighted once it is closed, and not beyond the limits", async () => {
   const page = await working();
-  const delta = (text: string): Promise<void> => page.evaluate((delta) => window.host.event("message_delta", { message_id: "m2", delta }), text);
+  const delta = (text: string): Promise<void> => page.evaluate((given) => window.host.event("text.delta", { key: "m2", text: given }), text);
   await delta("1. A step\n\n   ```go\n   package a\n");
   await page.getByText("package a").waitFor();
   await page.waitForTimeout(200);
@@ -117,7 +117,7 @@ test("a code block is highlighted once it is closed, and not beyond the limits",
   await page.getByText("package b").waitFor();
   await page.waitForTimeout(200);
   assert.equal(await page.locator(".hljs-keyword").count(), 1);
-  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m2", content: "1. A step\n\n   ```go\n   package a\n   ```\n\nAnd then:\n\n```go\npackage b\n" });
+  await tell(page, "item.added", { type: "message", role: "assistant", key: "m2", text: "1. A step\n\n   ```go\n   package a\n   ```\n\nAnd then:\n\n```go\npackage b\n" });
   await page.locator(".hljs-keyword").nth(1).waitFor(); // its fence is never closed
   // Too long, with a long line, nested too deep, and within the limits.
   const blocks = [`go\n${"package c\n".repeat(2_000)}`, `go\npackage c // ${"c".repeat(2_000)}\n`, `bash\n${"${".repeat(400)}\n`, "go\npackage d\n"];
@@ -149,7 +149,7 @@ test("the lines of a changed file are highlighted by its name, before and after 
     let passed = 0;
     Date.now = () => now() + (passed += 1_000);
   });
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.py", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.py", line: 200, old_text: 'x = 1\ns = """a\nb"""\n', new_text: 'def f():\n  s = """a\nb"""\n' }] } });
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Edit", title: "Edit a.py", tool_kind: "edit", details: { diffs: [{ path: "/a.py", line: 200, old_text: 'x = 1\ns = """a\nb"""\n', new_text: 'def f():\n  s = """a\nb"""\n' }] } });
   const lines = page.locator(".diff-lines");
   await lines.locator("ins .hljs-keyword", { hasText: "def" }).waitFor();
   await lines.locator("del .hljs-number", { hasText: "1" }).waitFor();
@@ -163,7 +163,7 @@ for (const theme of ["dark", "light", "high-contrast"] as const) {
     await page.getByRole("heading", { name: "A conversation" }).waitFor();
     const code = "class A extends B { // why\n  @dec name: string = `a${b}`;\n  f() { return /x/.test(this.c) ? null : 12; }\n}";
     await say(page, `\`\`\`ts\n${code}\n\`\`\`\n\n\`\`\`yaml\n# why\na: &b true\n\`\`\`\n\n\`\`\`md\n# A\n*b* **c** [d](e)\n\`\`\`\n\n\`\`\`diff\n-a\n+b\n\`\`\``);
-    await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.ts", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.ts", old_text: `${code}\n`, new_text: `${code.replaceAll(" ", "  ")}\n` }] } });
+    await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Edit", title: "Edit a.ts", tool_kind: "edit", details: { diffs: [{ path: "/a.ts", old_text: `${code}\n`, new_text: `${code.replaceAll(" ", "  ")}\n` }] } });
     await highlight(page, ".said");
     await highlight(page, ".diff-lines del");
     await page.locator(".hljs-attr", { hasText: "a:" }).waitFor();
@@ -203,14 +203,14 @@ test("text that came in any pieces looks as if it had come at once", async () =>
     await page.evaluate(
       async ([text, key, by]) => {
         for (let at = 0; at < text.length; at += by) {
-          window.host.event("message_delta", { message_id: key, delta: text.slice(at, at + by) });
+          window.host.event("text.delta", { key, text: text.slice(at, at + by) });
           // Some pieces are rendered alone, others together.
           if (at % 5 === 0) await new Promise((resolve) => requestAnimationFrame(resolve));
         }
       },
       [document, id, size] as const,
     );
-    await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: id, content: document });
+    await tell(page, "item.added", { type: "message", role: "assistant", key: id, text: document });
     await page.locator(`[data-key="${id}"]:not(.open) [data-url="https://example.org/ref"]`).waitFor();
     await highlight(page, `[data-key="${id}"]`);
     assert.equal(await page.locator(`[data-key="${id}"] .markdown`).innerHTML(), whole, `in pieces of ${size}`);
@@ -239,8 +239,8 @@ test("code is copied as it was written", async () => {
 test("a tool's long output has its head and its tail, and all of it when that is asked for", async () => {
   const page = await working();
   const lines = Array.from({ length: 5_000 }, (_, i) => `line ${i}`);
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "make", tool_kind: "execute", tool_input: { command: "make" } });
-  await tell(page, "conversation_updated", { event_type: "tool_result", tool_result_for_id: "c1", tool_status: "completed", tool_result_content: `10 %\r50 %\r\n\u001b]0;title\u0007\u001b[2K${lines.join("\n")}\n\u001b[38;2;1;2;3mtrue\u001b[0m` });
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", tool_input: { command: "make" } });
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", status: "completed", result: `10 %\r50 %\r\n\u001b]0;title\u0007\u001b[2K${lines.join("\n")}\n\u001b[38;2;1;2;3mtrue\u001b[0m` });
   const output = page.locator(".tool .output").last();
   await output.getByText("true", { exact: true }).waitFor();
   const text = await output.innerText();

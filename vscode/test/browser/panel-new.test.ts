@@ -91,9 +91,9 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.getByRole("button", { name: "Fork the session" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
   // From here on the panel shows that conversation.
-  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "Hello, reader" });
+  await tell(page, "item.added", { type: "message", role: "assistant", key: "m1", text: "Hello, reader" });
   await page.getByText("Hello, reader").waitFor();
-  await tell(page, "session_status_changed", { state: "completed" });
+  await tell(page, "turn.state", { state: "completed" });
   await box(page).fill("Again");
   await page.keyboard.press("Enter");
   await page.locator(".prompt", { hasText: "Again" }).waitFor();

@@ -67,7 +67,7 @@ test("Escape interrupts from anywhere in the panel, but not from a select box, a
   assert.deepEqual(await callsOf(page, "turn.interrupt"), []);
   await page.keyboard.press("Escape");
   assert.deepEqual(await called(page, "turn.interrupt"), [{ turn: "run" }]);
-  await tell(page, "session_status_changed", { state: "interrupted" });
+  await tell(page, "turn.state", { state: "interrupted" });
   await page.getByRole("banner").getByText("interrupted").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("textbox", { name: "Prompt" }).focus();
@@ -223,12 +223,12 @@ test("while the agent works prompts are queued, are taken back, and stand where 
   assert.equal(await page.locator(".log .prompt", { hasText: "first" }).count(), 0);
   await queue.getByRole("button", { name: "Take back: second" }).click();
   assert.deepEqual(await called(page, "turn.interrupt"), [{ turn: "run-2", reason: "taken back" }]);
-  await tell(page, "session_status_changed", { session_id: "run-2", state: "cancelled" });
+  await tell(page, "turn.state", { turn_uuid: "run-2", state: "cancelled" });
   await queue.getByText("second").waitFor({ state: "detached" });
   assert.equal(await box.inputValue(), "second");
-  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m9", content: "Done with the old one." });
-  await tell(page, "session_status_changed", { session_id: "run", state: "completed" });
-  await tell(page, "session_status_changed", { session_id: "run-1", state: "starting" });
+  await tell(page, "item.added", { type: "message", role: "assistant", key: "m9", text: "Done with the old one." });
+  await tell(page, "turn.state", { turn_uuid: "run", state: "completed" });
+  await tell(page, "turn.state", { turn_uuid: "run-1", state: "starting" });
   await page.locator('[data-key="m9"] ~ .prompt', { hasText: "first" }).waitFor();
   await queue.waitFor({ state: "hidden" });
 });
@@ -237,7 +237,7 @@ test("while the agent works a prompt is sent now by a button or by a key, and st
   const { page, box } = await opened();
   const now = page.getByRole("button", { name: "Send now" });
   assert.equal(await now.getAttribute("title"), "Send now: the agent gets it while it works (Ctrl+Enter)");
-  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m8", content: "I go on." });
+  await tell(page, "item.added", { type: "message", role: "assistant", key: "m8", text: "I go on." });
   await page.keyboard.type("Use the other file");
   await now.click();
   await page.getByRole("status").filter({ hasText: /^Sent: the agent has it\.$/ }).waitFor();
@@ -259,7 +259,7 @@ test("while the agent works a prompt is sent now by a button or by a key, and st
   await page.keyboard.type("Like this");
   await page.keyboard.press("Control+Enter");
   await page.getByRole("status").filter({ hasText: "Queued: it runs when this turn has ended (files wait for that)." }).waitFor();
-  await tell(page, "session_status_changed", { session_id: "run", state: "completed" });
+  await tell(page, "turn.state", { turn_uuid: "run", state: "completed" });
   await now.waitFor({ state: "hidden" });
   assert.equal(await page.locator(".outcome").innerText(), "");
 });

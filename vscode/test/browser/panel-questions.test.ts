@@ -17,7 +17,7 @@ before(async () => {
 
 after(() => pages?.close());
 
-const ask = { approval_id: "q2", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } };
+const ask = { approval: "q2", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } };
 
 async function working(): Promise<Page> {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }), height: 500 });
@@ -27,11 +27,11 @@ async function working(): Promise<Page> {
 
 test("a question stands at its tool call, and holds all that is to be known before it is answered", async () => {
   const page = await working();
-  await tell(page, "new_approval", { ...ask, tool_use_id: "c1", input_ambiguity: "Programs may read the input differently", stale: true });
+  await tell(page, "approval.opened", { ...ask, tool_use_id: "c1", input_ambiguity: "Programs may read the input differently", stale: true });
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   await question.waitFor();
   // Its tool call arrives later, and the question moves there.
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "rm -r build", tool_kind: "execute", tool_input: { command: "rm -r build" } });
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Bash", title: "rm -r build", tool_kind: "execute", tool_input: { command: "rm -r build" } });
   await page.locator(".tool .question").waitFor();
   for (const words of ["Programs may read the input differently", "Its agent has ended: an answer continues it."]) await question.getByText(words).waitFor();
   await question.getByRole("button", { name: "Deny", exact: true }).click();
@@ -42,11 +42,11 @@ test("a question stands at its tool call, and holds all that is to be known befo
 
 test("a question inside of a sub-agent opens the call that it is part of", async () => {
   const page = await working();
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "outer", tool_name: "Task", tool_title: "Look around", tool_kind: "think" });
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "inner", tool_name: "Bash", tool_title: "rm -r build", tool_kind: "execute", parent_tool_use_id: "outer" });
+  await tell(page, "item.changed", { type: "tool_call", key: "outer", tool_name: "Task", title: "Look around", tool_kind: "think" });
+  await tell(page, "item.changed", { type: "tool_call", key: "inner", tool_name: "Bash", title: "rm -r build", tool_kind: "execute", parent_tool_use_id: "outer" });
   await page.locator(".parts .tool").waitFor();
   await page.locator(".tool > details > summary").first().click();
-  await tell(page, "new_approval", { ...ask, tool_use_id: "inner" });
+  await tell(page, "approval.opened", { ...ask, tool_use_id: "inner" });
   await page.locator(".parts .question").waitFor();
   assert.equal(await page.locator(".parts .question").isVisible(), true);
 });
@@ -67,7 +67,7 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q1", decision: "approve", scope: "session" }]);
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");
   const options = [1, 2, 3, 4, 5, 6].map((n) => ({ option_id: `o${n}`, name: `Answer ${n}`, kind: "allow_once" }));
-  await tell(page, "new_approval", { approval_id: "q9", type: "human_contact", title: "Which one?", options, options_only: true, declinable: true });
+  await tell(page, "approval.opened", { approval: "q9", type: "human_contact", title: "Which one?", options, options_only: true, declinable: true });
   await toTop(page);
   await bar.getByRole("button", { name: "Decline" }).waitFor();
   assert.equal(await bar.getByRole("button", { name: /^Answer/ }).count(), 4, "a few of many answers, and always the denial");
@@ -94,7 +94,7 @@ test("the extension leads to a question; its change is shown once, and opens in 
 test("what needs words, a form or an address is asked by the extension", async () => {
   const page = await working();
   await page.evaluate(() => (window.host.answers["panel.answer"] = () => ({ answered: false })));
-  await tell(page, "new_approval", { approval_id: "q3", type: "human_contact", tool_name: "other", title: "Which colour do you like?", options: [{ option_id: "red", name: "Red" }, { option_id: "green", name: "Green" }], declinable: true });
+  await tell(page, "approval.opened", { approval: "q3", type: "human_contact", tool_name: "other", title: "Which colour do you like?", options: [{ option_id: "red", name: "Red" }, { option_id: "green", name: "Green" }], declinable: true });
   const question = page.getByRole("group", { name: "Question: Which colour do you like?" });
   await question.getByRole("button", { name: "Answer…" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.answer"));
@@ -110,22 +110,22 @@ test("a question that somebody else answers says so; a late answer says what was
   await page.evaluate(() => {
     window.host.answers["approval.decide"] = () => ({ success: false, error: "it was denied by user" });
   });
-  await tell(page, "new_approval", ask);
+  await tell(page, "approval.opened", ask);
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   await question.getByRole("button", { name: "Allow", exact: true }).click();
   await question.getByText("It was answered already: it was denied by user").waitFor();
-  await tell(page, "approval_resolved", { approval_id: "q2", title: "rm -r build", decision: "denied", decided_by: "user" });
+  await tell(page, "approval.closed", { approval: "q2", title: "rm -r build", status: "denied", decided_by: "user" });
   await page.getByText("Answered elsewhere: denied").first().waitFor();
   assert.equal(await question.count(), 0);
-  await tell(page, "new_approval", { ...ask, approval_id: "q4" });
+  await tell(page, "approval.opened", { ...ask, approval: "q4" });
   await question.waitFor();
-  await tell(page, "session_status_changed", { state: "interrupted" });
+  await tell(page, "turn.state", { state: "interrupted" });
   await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
 
 test("a list of questions from before the end of a run does not open its questions again", async () => {
   const page = await working();
-  await tell(page, "new_approval", ask);
+  await tell(page, "approval.opened", ask);
   await page.getByRole("group", { name: "Question: rm -r build" }).waitFor();
   const before = (await callsOf(page, "approval.list")).length;
   await page.evaluate((given) => {
@@ -133,12 +133,12 @@ test("a list of questions from before the end of a run does not open its questio
     window.host.answers["approval.list"] = () => {
       delete window.host.answers["approval.list"];
       window.host.silent.add("approval.list");
-      window.host.event("session_status_changed", { state: "interrupted" });
+      window.host.event("turn.state", { state: "interrupted" });
       window.host.approvals = [];
       return { approvals: [{ ...given, approval: "q2", turn_uuid: "run" }] };
     };
   }, ask);
-  await tell(page, "session_settings_changed", {}); // the panel asks again
+  await tell(page, "session.changed", {}); // the panel asks again
   await page.waitForFunction((count) => window.host.calls.filter(({ method }) => method === "approval.list").length > count, before);
   await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
@@ -150,7 +150,7 @@ test("an answer that does not get there can be given again", async () => {
       throw new Error("duet-rpc does not answer");
     };
   });
-  await tell(page, "new_approval", ask);
+  await tell(page, "approval.opened", ask);
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   const allow = question.getByRole("button", { name: "Allow", exact: true });
   await allow.click();
@@ -163,7 +163,7 @@ test("an answer that does not get there can be given again", async () => {
 test("a question of which an event leaves something out cannot be answered until all of it is there", async () => {
   const page = await working();
   await page.evaluate(() => window.host.silent.add("approval.list"));
-  await tell(page, "new_approval", { ...ask, tool_input: null, truncated: true });
+  await tell(page, "approval.opened", { ...ask, tool_input: null, truncated: true });
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   await question.getByText("Loading all of it…").waitFor();
   assert.equal(await page.getByRole("button", { name: "Allow" }).count(), 0);
@@ -171,11 +171,11 @@ test("a question of which an event leaves something out cannot be answered until
     window.host.silent.delete("approval.list");
     window.host.approvals = [{ ...given, approval: "q2", turn_uuid: "run", tool_input: { command: "rm -r build\n# all of it" } }];
   }, ask);
-  await tell(page, "session_settings_changed", {}); // the panel asks again
+  await tell(page, "session.changed", {}); // the panel asks again
   await question.getByText("# all of it").waitFor();
   assert.equal(await question.getByText("being loaded").count(), 0);
   // A repeated event removes nothing.
-  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "waiting" });
+  await tell(page, "item.added", { type: "message", role: "assistant", key: "m1", text: "waiting" });
   await question.getByRole("button", { name: "Allow", exact: true }).click();
   await question.waitFor({ state: "detached" });
 });

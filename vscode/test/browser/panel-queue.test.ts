@@ -54,8 +54,8 @@ async function focused(page: Page, name: string): Promise<void> {
 }
 
 async function begin(page: Page, run: string): Promise<void> {
-  await tell(page, "session_status_changed", { session_id: "run", state: "completed" });
-  await tell(page, "session_status_changed", { session_id: run, state: "starting" });
+  await tell(page, "turn.state", { turn_uuid: "run", state: "completed" });
+  await tell(page, "turn.state", { turn_uuid: run, state: "starting" });
 }
 
 test("a queued prompt is edited by the keyboard, and begins with its new text", async () => {
@@ -163,6 +163,6 @@ test("what another client changes is shown at once, beside the text that is edit
   await page.locator(".log .prompt", { hasText: /^theirs$/ }).waitFor();
   assert.equal(await editor.inputValue(), "mine");
   // Another client takes the prompt back.
-  await tell(page, "session_status_changed", { session_id: "run-2", state: "cancelled" });
+  await tell(page, "turn.state", { turn_uuid: "run-2", state: "cancelled" });
   await page.getByRole("status").filter({ hasText: "The prompt was taken back elsewhere" }).waitFor();
 });

@@ -43,7 +43,7 @@ test("what the agent changes by itself is shown", async () => {
   await mode.waitFor();
   await page.evaluate(() => {
     window.host.session = { ...window.host.session, mode: "plan" };
-    window.host.event("session_settings_changed", { event_type: "mode", agent_mode: "plan" });
+    window.host.event("session.changed", { agent_mode: "plan" });
   });
   await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label=Mode]")!.value === "plan");
 });
@@ -74,14 +74,14 @@ for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
     assert.equal(await worktree.isVisible(), false);
     await page.evaluate(() => {
       window.host.session = { ...window.host.session, worktree: { branch: "duet/accept-comments", dir: "/home/alice/.local/state/duet/worktrees/accept-comments" } };
-      window.host.event("agent_session", {});
+      window.host.event("agent.session", {});
     });
     await worktree.getByText("duet/accept-comments", { exact: true }).waitFor();
     assert.equal(await worktree.getByRole("button", { name: "Compare Attempts" }).count(), 0, "it is no attempt");
     const land = worktree.getByRole("button", { name: "Land…" });
     assert.deepEqual([await land.isDisabled(), await worktree.getByRole("button", { name: "Discard…" }).isDisabled()], [true, true], "while the agent works");
     await worktree.getByRole("button", { name: "Open in New Window" }).click();
-    await tell(page, "session_status_changed", { state: "completed" });
+    await tell(page, "turn.state", { state: "completed" });
     await page.waitForFunction(() => [...document.querySelectorAll("button")].some(({ textContent, disabled }) => textContent === "Land…" && !disabled));
     await mkdir(pictures, { recursive: true });
     await page.screenshot({ path: `${pictures}worktree-${theme}.png` });
@@ -92,13 +92,13 @@ for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
     assert.deepEqual(await callsOf(page, "panel.command"), [{ command: "duet.openWorktree" }, { command: "duet.land" }, { command: "duet.discardWorktree" }]);
     await page.evaluate(() => {
       window.host.session = { ...window.host.session, worktree: { ...(window.host.session["worktree"] as object), gone: true } };
-      window.host.event("conversation_updated", { event_type: "system", role: "system", subtype: "worktree", message_id: "sys-1", content: "The worktree of duet/accept-comments was discarded." });
+      window.host.event("item.added", { type: "notice", role: "system", subtype: "worktree", key: "sys-1", text: "The worktree of duet/accept-comments was discarded." });
     });
     await worktree.getByText("The worktree of duet/accept-comments is gone: a fork continues in the project's folder").waitFor();
     assert.equal(await worktree.getByRole("button").count(), 0);
     await page.evaluate(() => {
       window.host.session = { ...window.host.session, attempts: "a1" };
-      window.host.event("agent_session", {});
+      window.host.event("agent.session", {});
     });
     await worktree.getByRole("button", { name: "Compare Attempts" }).click();
     await page.waitForFunction(() => window.host.calls.some(({ params }) => params["command"] === "duet.compareAttempts"));
@@ -111,11 +111,11 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   const page = await pages.open();
   const head = page.getByRole("banner");
   await head.getByText("done").waitFor();
-  const own = { session_id: "own" };
-  await tell(page, "conversation_updated", { ...own, event_type: "system", role: "system", subtype: "went_on", message_id: "sys-1", content: "Continued by itself: background task finished (sleep 3)." });
-  await tell(page, "session_status_changed", { ...own, state: "starting" });
-  await tell(page, "session_status_changed", { ...own, state: "running" });
-  await tell(page, "message_delta", { ...own, message_id: "m1", delta: "It has passed." });
+  const own = { turn_uuid: "own" };
+  await tell(page, "item.added", { ...own, type: "notice", role: "system", subtype: "went_on", key: "sys-1", text: "Continued by itself: background task finished (sleep 3)." });
+  await tell(page, "turn.state", { ...own, state: "starting" });
+  await tell(page, "turn.state", { ...own, state: "running" });
+  await tell(page, "text.delta", { ...own, key: "m1", text: "It has passed." });
   await page.locator('.note[data-key="sys-1"]', { hasText: /^Continued by itself: background task finished \(sleep 3\)\.$/ }).waitFor();
   await page.locator('[data-key="sys-1"] ~ .said', { hasText: "It has passed." }).waitFor();
   assert.equal(await page.locator(".prompt").count(), 0);
@@ -133,8 +133,8 @@ test("an interrupted run says why, and a button continues its request", async ()
   await page.getByRole("banner").getByText("working").waitFor();
   assert.equal(await row.count(), 0);
   await page.getByRole("textbox", { name: "Prompt" }).fill("a draft");
-  await tell(page, "session_status_changed", { state: "interrupting", reason: "user_cancelled" });
-  await tell(page, "session_status_changed", { state: "interrupted" });
+  await tell(page, "turn.state", { state: "interrupting", reason: "user_cancelled" });
+  await tell(page, "turn.state", { state: "interrupted" });
   await row.getByText("Interrupted: on request", { exact: true }).waitFor();
   await page.evaluate(() => {
     window.host.answers["session.prompt"] = () => {
@@ -160,9 +160,9 @@ test("a run that ended with its daemon can be continued after a reload, unless a
   const page = await pages.open({ prepare: interrupted, given: message });
   const row = page.getByRole("group", { name: "Interrupted" });
   await row.getByText(`Interrupted: ${message}`, { exact: true }).waitFor();
-  await tell(page, "new_approval", { approval_id: "q1", type: "function_call", tool_name: "Bash", title: "make", tool_input: { command: "make" }, stale: true });
+  await tell(page, "approval.opened", { approval: "q1", type: "function_call", tool_name: "Bash", title: "make", tool_input: { command: "make" }, stale: true });
   await row.waitFor({ state: "hidden" });
-  await tell(page, "approval_resolved", { approval_id: "q1", decision: "denied", decided_by: "user" });
+  await tell(page, "approval.closed", { approval: "q1", status: "denied", decided_by: "user" });
   await row.getByRole("button", { name: "Continue" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.prompt"));
   assert.deepEqual(await callsOf(page, "session.prompt"), [{ session: "thread", prompt: `Continue where you left off. You were interrupted: ${message}.\n\nThe request was:\n\nMend it` }]);
@@ -195,7 +195,7 @@ test("work in the background stands in the head, and is ended by the Interrupt b
   const interrupt = head.getByRole("button", { name: "Interrupt" });
   await head.getByText("done").waitFor();
   assert.equal(await interrupt.isVisible(), false);
-  await tell(page, "agent_session", { background: [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal", title: "npm run watch" }] });
+  await tell(page, "agent.session", { background: [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal", title: "npm run watch" }] });
   const state = head.getByText("done; works in the background: 2 tasks", { exact: true });
   await state.waitFor();
   assert.equal(await state.getAttribute("title"), "sleep 5\nnpm run watch");
@@ -203,7 +203,7 @@ test("work in the background stands in the head, and is ended by the Interrupt b
   await interrupt.click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "turn.interrupt"));
   assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
-  await tell(page, "agent_session", { background: [] });
+  await tell(page, "agent.session", { background: [] });
   await interrupt.waitFor({ state: "hidden" });
   await head.getByText("done", { exact: true }).waitFor();
 });
@@ -212,16 +212,16 @@ test("an agent that is silent is told of, until it goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   const head = page.getByRole("banner");
   await head.getByText("working").waitFor();
-  await tell(page, "agent_silent", { since: new Date(Date.now() - 12_000).toISOString() });
+  await tell(page, "agent.silent", { since: new Date(Date.now() - 12_000).toISOString() });
   await head.getByText(/^silent for 1\ds$/).waitFor();
-  await tell(page, "agent_silent", { ended: true });
+  await tell(page, "agent.silent", { ended: true });
   await head.getByText("working").waitFor();
 });
 
 test("a failure says why and what to do", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
-  await tell(page, "session_status_changed", { state: "failed", error: "the agent wants a sign-in", error_code: "AGENT_AUTH_REQUIRED", auth_methods: [{ id: "key", name: "An API key" }] });
+  await tell(page, "turn.state", { state: "failed", error: "the agent wants a sign-in", error_code: "AGENT_AUTH_REQUIRED", auth_methods: [{ id: "key", name: "An API key" }] });
   const error = page.getByRole("group", { name: "Error" });
   await error.getByText("the agent wants a sign-in").waitFor();
   await error.getByText("Sign in to the agent in a terminal (duet-rpc agents login); it offers: An API key. Then send the prompt again.").waitFor();
@@ -230,7 +230,7 @@ test("a failure says why and what to do", async () => {
 test("when duet-rpc goes and comes again the page says so, and goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
-  await tell(page, "message_delta", { message_id: "m1", delta: "before " });
+  await tell(page, "text.delta", { key: "m1", text: "before " });
   await page.evaluate(() => window.host.notify("panel.connection", { is: "failed", reason: "it crashed 5 times" }));
   await page.getByText("duet-rpc does not run: it crashed 5 times").waitFor();
   const box = page.getByRole("textbox", { name: "Prompt" });
@@ -239,7 +239,7 @@ test("when duet-rpc goes and comes again the page says so, and goes on", async (
   await page.getByText("It was not sent: duet-rpc does not run").waitFor();
   assert.equal(await box.inputValue(), "are you there?");
   await page.getByRole("button", { name: "Try again" }).click();
-  await tell(page, "message_delta", { message_id: "m1", delta: "and after" });
+  await tell(page, "text.delta", { key: "m1", text: "and after" });
   await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
   await page.locator(".banner", { hasText: "does not run" }).waitFor({ state: "detached" });
   await page.getByText("before and after").waitFor();
@@ -260,7 +260,7 @@ test("a prompt that is sent while duet-rpc starts is not refused", async () => {
 test("a prompt that was on its way when duet-rpc ended stays, with why, unless it has arrived", async () => {
   const page = await pages.open({
     prepare: (host) => {
-      host.items = [{ session_id: "run", event_type: "message", role: "user", key: "p1", content: "are you there?", is_completed: true, created_at: "2026-01-02T03:04:05Z", sequence: 1, seq: 1001 }];
+      host.items = [{ turn_uuid: "run", type: "message", role: "user", key: "p1", text: "are you there?", created_at: "2026-01-02T03:04:05Z", seq: 1001 }];
     },
   });
   const box = page.getByRole("textbox", { name: "Prompt" });
@@ -285,7 +285,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   await page.evaluate(() => {
     const lost = window.host.answers["session.prompt"]!;
     window.host.answers["session.prompt"] = (params) => {
-      window.host.items.push({ session_id: "accepted", event_type: "message", role: "user", key: "p2", content: params["prompt"], is_completed: true, created_at: "2026-01-02T03:04:06Z", sequence: 2, seq: 1002 });
+      window.host.items.push({ turn_uuid: "accepted", type: "message", role: "user", key: "p2", text: params["prompt"], created_at: "2026-01-02T03:04:06Z", seq: 1002 });
       return lost(params);
     };
   });
@@ -295,7 +295,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
 
   // There is no state that shows whether it has arrived.
   await page.evaluate(() => {
-    window.host.answers["getConversation"] = () => {
+    window.host.answers["session.items"] = () => {
       throw new Error("the disk is full");
     };
   });
@@ -308,10 +308,10 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
 test("what comes while the first page is asked for is not lost, and not there twice", async () => {
   const page = await pages.open({
     prepare: (host) => {
-      host.items = [{ session_id: "run", event_type: "message", role: "assistant", key: "m1", content: "one ", is_completed: false, created_at: "2026-01-02T03:04:05Z", sequence: 1, seq: 1001 }];
+      host.items = [{ turn_uuid: "run", type: "message", role: "assistant", key: "m1", text: "one ", open: true, created_at: "2026-01-02T03:04:05Z", seq: 1001 }];
       host.answers["panel.start"] = () => {
-        host.event("message_delta", { message_id: "m1", delta: "one " });
-        host.event("message_delta", { message_id: "m1", delta: "two" });
+        host.event("text.delta", { key: "m1", text: "one " });
+        host.event("text.delta", { key: "m1", text: "two" });
         return host.start;
       };
     },
@@ -322,7 +322,7 @@ test("what comes while the first page is asked for is not lost, and not there tw
 test("older messages come when the beginning is reached, and what was read stays in view", async () => {
   const page = await pages.open({
     prepare: (host) => {
-      host.items = Array.from({ length: 600 }, (_, i) => ({ session_id: "run", event_type: "message", role: i % 2 ? "assistant" : "user", key: `m${i}`, content: `message ${i}`, is_completed: true, created_at: "2026-01-02T03:04:05Z", sequence: i + 1, seq: i + 1 }));
+      host.items = Array.from({ length: 600 }, (_, i) => ({ turn_uuid: "run", type: "message", role: i % 2 ? "assistant" : "user", key: `m${i}`, text: `message ${i}`, created_at: "2026-01-02T03:04:05Z", seq: i + 1 }));
     },
   });
   await page.getByText("message 599", { exact: true }).waitFor();
@@ -341,7 +341,7 @@ test("what is far from the view is copied with the rest", async () => {
   const page = await pages.open({
     prepare: (host) => {
       const content = Array.from({ length: 200 }, (_, i) => `Paragraph ${i} of a long answer.`).join("\n\n");
-      host.items = Array.from({ length: 40 }, (_, i) => ({ session_id: "run", event_type: "message", role: "assistant", key: `m${i}`, content: i === 20 ? content : `message ${i}`, is_completed: true, created_at: "2026-01-02T03:04:05Z", sequence: i + 1, seq: i + 1 }));
+      host.items = Array.from({ length: 40 }, (_, i) => ({ turn_uuid: "run", type: "message", role: "assistant", key: `m${i}`, text: i === 20 ? content : `message ${i}`, created_at: "2026-01-02T03:04:05Z", seq: i + 1 }));
     },
   });
   await page.locator('[data-key="m0"]').waitFor({ state: "attached" });
@@ -359,7 +359,7 @@ test("the view follows what comes, stays where a person reads, and goes to the n
   await page.locator('[data-key="p1"]').waitFor({ state: "attached" });
   const atEnd = (): Promise<boolean> => page.locator(".transcript").evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight < 5);
   assert.equal(await atEnd(), true);
-  await tell(page, "message_delta", { message_id: "new", delta: "words\n\n".repeat(60) });
+  await tell(page, "text.delta", { key: "new", text: "words\n\n".repeat(60) });
   await page.locator('[data-key="new"]').waitFor();
   await page.waitForFunction(() => {
     const element = document.querySelector(".transcript")!;
@@ -370,7 +370,7 @@ test("the view follows what comes, stays where a person reads, and goes to the n
   const jump = page.getByRole("button", { name: "Newest" });
   await jump.waitFor();
   const before = await page.locator(".transcript").evaluate((element) => element.scrollTop);
-  await tell(page, "message_delta", { message_id: "new", delta: "more\n\n".repeat(60) });
+  await tell(page, "text.delta", { key: "new", text: "more\n\n".repeat(60) });
   await page.waitForFunction(() => document.querySelector('[data-key="new"]')!.textContent.includes("more"));
   assert.ok(Math.abs((await page.locator(".transcript").evaluate((element) => element.scrollTop)) - before) < 5);
   await jump.click();
@@ -382,14 +382,14 @@ test("a screen reader is told of questions and ends, not of each word", async ()
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("working").waitFor();
   const said = page.locator(".unseen");
-  await tell(page, "message_delta", { message_id: "m1", delta: "I think about it." });
+  await tell(page, "text.delta", { key: "m1", text: "I think about it." });
   await page.getByText("I think about it.").waitFor();
   assert.equal(await said.innerText(), "");
-  await tell(page, "new_approval", { approval_id: "q1", type: "function_call", tool_name: "Bash", title: "make test", tool_input: {} });
+  await tell(page, "approval.opened", { approval: "q1", type: "function_call", tool_name: "Bash", title: "make test", tool_input: {} });
   await said.getByText("Question: make test").waitFor({ state: "attached" });
-  await tell(page, "approval_resolved", { approval_id: "q1", title: "make test", decision: "approved", decided_by: "user" });
+  await tell(page, "approval.closed", { approval: "q1", title: "make test", status: "approved", decided_by: "user" });
   await said.getByText("Answered elsewhere: allowed").waitFor({ state: "attached" });
-  await tell(page, "session_status_changed", { state: "completed" });
+  await tell(page, "turn.state", { state: "completed" });
   await said.getByText("The agent's work is done").waitFor({ state: "attached" });
   assert.equal(await page.getByRole("log").getAttribute("aria-live"), "off");
 });
@@ -447,13 +447,12 @@ test("what an event leaves out is said to be cut, and comes when it is asked for
   const lines = Array.from({ length: 3_000 }, (_, i) => `line ${i}`).join("\n");
   const page = await pages.open({
     prepare: (host, whole: string) => {
-      const item = { session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true };
+      const item = { turn_uuid: "run", created_at: "2026-01-02T03:04:05Z" };
       host.session = { ...host.session, state: "running" };
-      const others = Array.from({ length: 25 }, (_, i) => ({ ...item, event_type: "message", role: "assistant", key: `m${i}`, content: `Message ${i}`, seq: 2_000 + i }));
+      const others = Array.from({ length: 25 }, (_, i) => ({ ...item, type: "message", role: "assistant", key: `m${i}`, text: `Message ${i}`, seq: 2_000 + i }));
       const later = [
-        { ...item, event_type: "tool_call", tool_id: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", status: "failed", tool_input_json: '{"command":"make"}', seq: 1_002 },
-        { ...item, event_type: "tool_result", tool_result_for_id: "c1", tool_result_content: whole, status: "failed", seq: 1_002 },
-        { ...item, event_type: "message", role: "user", key: "p1", content: `${"please ".repeat(100)}hurry`, seq: 1_003 },
+        { ...item, type: "tool_call", key: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", status: "failed", tool_input: { command: "make" }, result: whole, seq: 1_002 },
+        { ...item, type: "message", role: "user", key: "p1", text: `${"please ".repeat(100)}hurry`, seq: 1_003 },
         ...others,
       ];
       (window as unknown as { later: unknown[] }).later = later;
@@ -461,21 +460,21 @@ test("what an event leaves out is said to be cut, and comes when it is asked for
     given: lines,
   });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "make", tool_kind: "execute", tool_input: { command: "make" } });
-  await tell(page, "conversation_updated", { event_type: "tool_result", tool_result_for_id: "c1", tool_status: "failed", tool_result_content: lines.slice(0, 9_000), truncated: true });
-  await tell(page, "conversation_updated", { event_type: "message", role: "user", message_id: "p1", content: "please ".repeat(50), truncated: true });
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", tool_input: { command: "make" } });
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", status: "failed", result: lines.slice(0, 9_000), truncated: true });
+  await tell(page, "item.added", { type: "message", role: "user", key: "p1", text: "please ".repeat(50), truncated: true });
   const output = page.locator(".tool .output").last();
   await output.getByText("Only the beginning of this text is here.").waitFor();
   // The hub cannot be reached at first.
   await page.evaluate(() => {
-    window.host.answers["getConversation"] = () => {
+    window.host.answers["session.items"] = () => {
       throw new Error("no answer");
     };
   });
   await output.getByRole("button", { name: "Show all" }).click();
   await output.getByText("The rest could not be loaded: no answer").waitFor();
   await page.evaluate(() => {
-    delete window.host.answers["getConversation"];
+    delete window.host.answers["session.items"];
     window.host.items = (window as unknown as { later: Array<Record<string, unknown>> }).later;
   });
   await output.getByRole("button", { name: "Show all" }).click();

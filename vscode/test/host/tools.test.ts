@@ -207,11 +207,11 @@ test("an agent uses the tools of the editor", async (t) => {
 
   /** said resolves with the agent's message about the editor's response. */
   const said = async (words: string): Promise<string> => {
-    const session_id = await launch(`editor:${words}`);
+    const session = await launch(`editor:${words}`);
     let text = "";
     await eventually(async () => {
-      const { events } = await call("getConversation", { session_id });
-      text = events.filter(({ role }) => role === "assistant").map(({ content }) => content ?? "").join("");
+      const { items } = await call("session.items", { session });
+      text = items.filter(({ role }) => role === "assistant").map((item) => item.text ?? "").join("");
       assert.match(text, /That is all/);
     });
     return text;

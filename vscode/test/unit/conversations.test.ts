@@ -49,14 +49,15 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   await until("the title", () => nameOf(model.ofTurn(one.session.turn_uuid)!) === "The <U+202E>walrus");
 
   const found: string[] = [];
-  const at: number[] = [];
+  const at: Array<[number, string]> = [];
   answers.push("walr", "The <U+202E>walrus");
-  await search([of], ({ session }, item) => {
+  await search([of], ({ session }, { item, key }) => {
     found.push(session.turn_uuid);
-    at.push(item);
+    at.push([item, key]);
   });
-  const { events } = await of.connection.request("getConversation", { session_id: one.session.turn_uuid });
-  assert.deepEqual(at, [events.find(({ content }) => content === "quiet walrus")!.id]);
+  const { items } = await of.connection.request("session.items", { session: one.session.turn_uuid });
+  const match = items.find(({ text }) => text === "quiet walrus")!;
+  assert.deepEqual(at, [[match.id, match.key]]);
   assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.turn_uuid]]);
   answers.push("otter", "quiet otter");
   await search([of], ({ session }) => found.push(session.turn_uuid));

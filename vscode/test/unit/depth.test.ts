@@ -42,7 +42,7 @@ for (const [name, json] of [["deep", deepJSON], ["wide", wideJSON]] as const) {
     await scope.check("attachment.get", { id: "a1" });
 
     const conversation = new Conversation();
-    conversation.load([{ session_id: "run", event_type: "tool_call", tool_id: "c1", tool_input_json: json, created_at: "2026-01-02T03:04:05Z", is_completed: true, data: params } as never]);
+    conversation.load([limitLevels({ turn_uuid: "run", type: "tool_call", key: "c1", tool_input: JSON.parse(json) as unknown, created_at: "2026-01-02T03:04:05Z", details: { _meta: params } }) as never]);
     assert.ok(JSON.stringify(conversation.entry("run/c1")!.tool!.input, null, 2).length > 0);
   });
 }

@@ -165,7 +165,7 @@ test("a daemon that is killed is replaced, and the question is still there", asy
 test("events that a process has missed come after its restart, in order and once", async (t) => {
   const [first, second] = await twoHubs(t);
   const seen: number[] = [];
-  second.connection.onEvent(({ seq }) => seen.push(seq));
+  second.connection.onEvent(({ seq }) => seq !== undefined && seen.push(seq));
   process.kill(second.connection.pid!, "SIGSTOP");
   const stopped = second.connection.pid!;
   const { turn_uuid } = await first.connection.request("session.start", { prompt: "quiet", agent: "demo" });
@@ -270,8 +270,8 @@ process.stdin.on("data", (data) => {
     const first = !seen.has(method);
     seen.add(method);
     const code = method === "session.prompt" ? -32044 : -32042;
-    const answer = !first || ["initialize", "Subscribe", "shutdown"].includes(method)
-      ? { result: { serverInfo: { name: "duet-rpc", version: "0.1.0" }, seq: 1 } }
+    const answer = !first || ["initialize", "event.subscribe", "shutdown"].includes(method)
+      ? { result: { serverInfo: { name: "duet-rpc", version: "0.1.0" }, subscription_id: "s", seq: 1 } }
       : { error: { code, message: "lost", data: { retry: true } } };
     const body = JSON.stringify({ jsonrpc: "2.0", id, ...answer });
     process.stdout.write("Content-Length: " + body.length + "\\r\\n\\r\\n" + body);

@@ -42,18 +42,18 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
     },
     warn: (message) => void warnings.push(message),
   }, over.patience);
-  connection.onEvent(({ seq, event }) => {
+  connection.onEvent((event) => {
     // The hub's log does not keep this event, so it comes without a number.
-    if (event.type !== "secret_requested") return;
-    assert.equal(seq, 0);
+    if (event.kind !== "secret.requested") return;
+    assert.equal(event.seq, undefined);
     void requests.take(event.data);
   });
   await connection.start();
   const ask = async (): Promise<string> => {
     const { turn_uuid } = await connection.request("session.start", { prompt: "Get the key", agent: "keyed" });
     await until("the end of the session", () => model.ofTurn(turn_uuid)?.state === "completed");
-    const { events } = await connection.request("getConversation", { session_id: turn_uuid });
-    return events.filter(({ role }) => role === "assistant").at(-1)?.content ?? "";
+    const { items } = await connection.request("session.items", { turn: turn_uuid });
+    return items.filter(({ role }) => role === "assistant").at(-1)?.text ?? "";
   };
   return { ...started, kept, asked, warnings, ask };
 }
@@ -93,7 +93,7 @@ test("an answer that comes too late leads to a warning", async (t) => {
     patience: 1, answer: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ use: "given", key: wantedKey, remember: false }))),
   });
   const { turn_uuid } = await connection.request("session.start", { prompt: "Get the key", agent: "keyed" });
-  await new Promise<void>((resolve) => connection.onEvent(({ event }) => event.type === "secret_requested" && resolve()));
+  await new Promise<void>((resolve) => connection.onEvent(({ kind }) => kind === "secret.requested" && resolve()));
   while (warnings.length === 0) await new Promise((resolve) => setImmediate(resolve));
   assert.match(warnings[0]!, /too late/);
   assert.equal(asked.length, 1);

@@ -7,7 +7,7 @@ import { short, visible } from "../../src/hub/groups";
 import type { Question } from "../../src/hub/model";
 import { detailsOf, titleOf } from "../../src/hub/questions";
 import { fenced, transcript } from "../../src/hub/transcript";
-import type { Item } from "../../src/hub/transcript";
+import type { SessionItem } from "../../src/protocol";
 import { withScript } from "../../src/preview/server";
 import { blocksOf } from "../../src/webview/markdown";
 import { linesOf, nameOf } from "../../src/webview/output";
@@ -32,7 +32,7 @@ const readers: Record<string, Reader> = {
   "visible characters": { read: visible },
   "a short text": { read: short },
   "a fenced text": { read: fenced },
-  "a transcript": { read: (text) => transcript(text, [{ event_type: "tool_call", title: text, tool_input_json: text }, { event_type: "message", content: text }] as unknown as Item[]), longest: 600_000 },
+  "a transcript": { read: (text) => transcript(text, [{ type: "tool_call", title: text, tool_input: text, result: text }, { type: "message", text }] as unknown as SessionItem[]), longest: 600_000 },
   "the hunks of a diff": { read: (text) => extents({ hunks: [], diff: text }, "after") },
   "the title of a question": { read: (text) => titleOf({ title: text } as Question) },
   "the details of a question": { read: (text) => detailsOf({ title: text, details: text } as Question) },

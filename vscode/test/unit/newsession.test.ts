@@ -13,6 +13,7 @@ import type { PanelParts } from "../../src/panel/panel";
 import { handlersOf } from "../../src/panel/requests";
 import type { RequestParts } from "../../src/panel/requests";
 import type { NewSession, PanelStart } from "../../src/panel/protocol";
+import type { ItemList } from "../../src/protocol";
 import type { Project, Projects, ProjectSession } from "../../src/projects";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
@@ -96,8 +97,8 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   assert.deepEqual([start.newSession, start.connection.is, beginnings.of(page.session)], [undefined, "ready", undefined]);
   const { turn: session } = await hub.connection.request("turn.get", { turn: page.session });
   assert.deepEqual([session.session_uuid, session.prompt, session.agent, session.working_dir, session.mode], [page.session, "quiet", "demo", folder, "plan"]);
-  const { events } = await page.request<{ events: Array<{ data?: unknown }> }>("getConversation", { session_id: page.session });
-  assert.match(JSON.stringify(events[0]), /"uri":"file:\/\/\/a\.ts"/);
+  const { items } = await page.request<ItemList>("session.items", { session: page.session });
+  assert.match(JSON.stringify(items[0]), /"uri":"file:\/\/\/a\.ts"/);
   await page.request("session.prompt", { session: page.session, prompt: "quiet again" });
   await hub.until("the end", () => hub.model.sessionOf({ session_uuid: page.session })?.state === "completed");
   await page.request("turn.get", { turn: page.session });
@@ -237,8 +238,8 @@ test("a fork starts with its first prompt, and knows the conversation", async (t
   await page.request("panel.choose", { mode: "plan" });
   await page.request("panel.launch", { prompt: "quiet more" });
   assert.equal((await hub.connection.request("turn.get", { turn: page.session })).turn.mode, "plan");
-  const { events } = await page.request<{ events: Array<{ content?: string; role?: string }> }>("getConversation", { session_id: page.session });
-  assert.deepEqual(events.filter(({ role }) => role === "user").map(({ content }) => content), ["quiet", "quiet more"]);
+  const { items } = await page.request<ItemList>("session.items", { session: page.session });
+  assert.deepEqual(items.filter(({ role }) => role === "user").map(({ text }) => text), ["quiet", "quiet more"]);
   assert.equal((await hub.connection.request("turn.get", { turn: session_uuid })).turn.turn_uuid, turn_uuid, "the original is as it was");
 });
 

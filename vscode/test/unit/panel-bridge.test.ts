@@ -7,8 +7,7 @@ import { Bridge } from "../../src/panel/bridge";
 import type { PanelHandlers } from "../../src/panel/bridge";
 import { passedMethods } from "../../src/panel/protocol";
 import type { PanelConnection, PanelStart } from "../../src/panel/protocol";
-import type { EventParams } from "../../src/hub/events";
-import type { HubEvent, Result } from "../../src/protocol";
+import type { HubEvent, ItemList, Result } from "../../src/protocol";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { RPCTransport, JSONRPCMessage } from "../../src/rpc/index";
 import { Conversation } from "../../src/webview/conversation";
@@ -16,12 +15,12 @@ import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
 function stateOf(event: HubEvent): string | undefined {
-  return event.type === "session_status_changed" ? event.data.state : undefined;
+  return event.kind === "turn.state" ? event.data.state : undefined;
 }
 
 interface Page {
   request: <T = Record<string, unknown>>(method: string, params?: Record<string, unknown>) => Promise<T>;
-  events: EventParams[];
+  events: HubEvent[];
   connections: PanelConnection[];
   inserted: string[];
   bridge: Bridge;
@@ -63,7 +62,7 @@ function openPage(t: test.TestContext, { connection }: TestHub, session: string)
   const client = new JSONRPCClient(transport, { timeout: 60_000 });
   const server = new JSONRPCServer(transport);
   const page: Page = { request: (method, params) => client.request(method, params), events: [], connections: [], inserted: [], bridge, lost: () => lost };
-  server.onNotify("event", (params) => void page.events.push(params as unknown as EventParams));
+  server.onNotify("event", (params) => void page.events.push(params as unknown as HubEvent));
   server.onNotify("panel.connection", (params) => void page.connections.push(params as unknown as PanelConnection));
   server.onNotify("panel.insert", (params) => void page.inserted.push((params as { text: string }).text));
   t.after(() => {
@@ -100,18 +99,18 @@ test("a page follows its conversation, answers in it, and continues it", async (
   const page = openPage(t, hub, session);
   const start = await page.request<PanelStart>("panel.start", {});
   assert.deepEqual([start.session, start.connection], [session, { is: "ready" }]);
-  await until("the question", () => page.events.some(({ event }) => event.type === "new_approval"));
+  await until("the question", () => page.events.some(({ kind }) => kind === "approval.opened"));
   const { approvals } = await page.request<Result<"approval.list">>("approval.list", {});
   assert.equal(approvals.length, 1);
   const decided = await page.request("approval.decide", { approval: approvals[0]!.approval, decision: "approve" });
   assert.equal(decided["success"], true);
-  const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && stateOf(event) === "completed").length;
+  const completed = (): number => page.events.filter((event) => stateOf(event) === "completed").length;
   await until("the end", () => completed() === 1);
   // The panel also shows the next session of the conversation.
   const next = await page.request<Result<"session.prompt">>("session.prompt", { session, prompt: "quiet again", deliver: "steer" });
   assert.equal(next.session_uuid, session);
   await until("the end of the next one", () => completed() === 2);
-  assert.ok(page.events.some(({ event }) => event.type === "message_delta" && event.data.session_id === next.turn_uuid), "text comes as it is written");
+  assert.ok(page.events.some(({ kind, turn_uuid }) => kind === "text.delta" && turn_uuid === next.turn_uuid), "text comes as it is written");
 });
 
 test("a page reaches no other conversation, and no other method", async (t) => {
@@ -122,38 +121,42 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   await hub.until("the question", () => hub.model.questions.length === 1);
   await hub.until("the image", () => hub.model.ofTurn(other.turn)?.state === "completed");
   const theirs = hub.model.questions[0]!;
-  const { events } = await hub.connection.request("getConversation", { session_id: other.session });
-  const attachment = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(events))?.[1];
+  const { items } = await hub.connection.request("session.items", { session: other.session });
+  const attachment = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(items))?.[1];
   assert.ok(attachment);
   const page = openPage(t, hub, own.session);
   await page.request("panel.start", {});
   const foreign = { code: -32602, message: /is not of the session that this panel shows/ };
-  const named = {
-    getConversation: "session_id", "session.set": "session", "session.get": "session", "session.prompt": "session", "turn.get": "turn", "turn.interrupt": "turn", "turn.edit": "turn", "turn.move": "turn",
-    "approval.list": "turn",
-  };
+  const named = [
+    ["session.items", "session"], ["session.items", "turn"], ["session.set", "session"], ["session.get", "session"], ["session.prompt", "session"], ["turn.get", "turn"], ["turn.interrupt", "turn"], ["turn.edit", "turn"],
+    ["turn.move", "turn"], ["approval.list", "turn"],
+  ] as const;
   const numbers = (await hub.connection.request("turn.get", { turn: other.turn })).turn;
   for (const id of [other.turn, other.session, asking.turn, numbers.turn, String(numbers.session), "last"]) {
-    for (const [method, name] of Object.entries(named)) await assert.rejects(page.request(method, { [name]: id, ...(method === "session.prompt" || method === "turn.edit" ? { prompt: "hello" } : {}) }), foreign, method);
+    for (const [method, name] of named) await assert.rejects(page.request(method, { [name]: id, ...(method === "session.prompt" || method === "turn.edit" ? { prompt: "hello" } : {}) }), foreign, method);
     await assert.rejects(page.request("turn.move", { turn: own.session, before: id }), foreign);
+    await assert.rejects(page.request("session.items", { session: own.session, turn: id }), foreign);
+    await assert.rejects(page.request("session.items", { session: id, turn: own.turn }), foreign);
   }
   assert.equal((await page.request<Result<"turn.get">>("turn.get", { turn: "1.1" })).turn.turn_uuid, own.turn);
   await assert.rejects(page.request("approval.decide", { approval: theirs.approval, decision: "approve" }), foreign);
   await assert.rejects(page.request("attachment.get", { id: attachment }), foreign);
   assert.deepEqual(await page.request("approval.list", {}), { approvals: [] });
-  for (const method of ["session.start", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
+  for (const method of ["session.start", "createApproval", "shutdown", "session.delete", "terminal.start", "event.subscribe", "Subscribe", "panel.nothing", "toString"]) {
     await assert.rejects(page.request(method, {}), { code: -32601 }, method);
   }
   // Some parameters of the forwarded methods name programs to run.
   for (const member of ["mcp_config", "gates", "additional_directories", "fork"]) {
     await assert.rejects(page.request("session.prompt", { session: own.session, prompt: "hello", [member]: [] }), { code: -32602, message: new RegExp(`may not give ${member}`) });
   }
-  await assert.rejects(page.request("getConversation", { claude_session_id: "x" }), { code: -32602 });
-  await assert.rejects(page.request("getConversation", {}), { code: -32602, message: /session_id has to be .* and is missing/ });
+  await assert.rejects(page.request("session.items", { session: own.session, after: 0 }), { code: -32602, message: /may not give after/ });
+  await assert.rejects(page.request("session.items", {}), { code: -32602, message: /session has to be .* and is missing/ });
+  const theirItem = items[0]!.id;
+  await assert.rejects(page.request("session.items", { session: own.session, before: theirItem }), { code: -32050, data: { kind: "item_not_found" } });
   for (const method of passedMethods) if (method !== "approval.list") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
   // The hub's error for a wrong request reaches the page unchanged.
   await assert.rejects(page.request("turn.get", { turn: "unknown" }), { code: -32050, data: { kind: "not_found" } });
-  assert.equal(page.events.filter(({ event }) => "thread_id" in event.data && event.data.thread_id !== own.session).length, 0);
+  assert.equal(page.events.filter(({ turn_uuid }) => turn_uuid !== own.turn).length, 0);
 });
 
 test("a page has the attachments of its conversation", async (t) => {
@@ -162,7 +165,7 @@ test("a page has the attachments of its conversation", async (t) => {
   await hub.until("the end", () => hub.model.ofTurn(turn)?.state === "completed");
   const page = openPage(t, hub, session);
   await page.request("panel.start", {});
-  const conversation = await page.request("getConversation", { session_id: session });
+  const conversation = await page.request("session.items", { session });
   const id = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(conversation))?.[1];
   assert.ok(id);
   const image = await page.request<Result<"attachment.get">>("attachment.get", { id });
@@ -175,19 +178,19 @@ test("the window's process is killed while text streams: the page gets all of th
   const page = openPage(t, hub, session);
   await page.request("panel.start", {});
   const followed = new Conversation();
-  const { events } = await page.request<Result<"getConversation">>("getConversation", { session_id: session });
-  followed.load(events);
-  await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
+  const { items } = await page.request<ItemList>("session.items", { session });
+  followed.load(items);
+  await until("text", () => page.events.filter(({ kind }) => kind === "text.delta").length > 2);
   process.kill(hub.connection.pid!, "SIGKILL");
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   assert.deepEqual(page.connections.map(({ is }) => is), ["starting", "ready"]);
-  await until("the end", () => page.events.some(({ event }) => stateOf(event) === "completed"));
-  const numbers = page.events.map(({ seq }) => seq).filter((seq) => seq > 0);
+  await until("the end", () => page.events.some((event) => stateOf(event) === "completed"));
+  const numbers = page.events.map(({ seq = 0 }) => seq).filter((seq) => seq > 0);
   assert.deepEqual(numbers, [...numbers].sort((a, b) => a - b), "events come in order, and once");
   for (const event of page.events) followed.apply(event);
   const said = (conversation: Conversation): string[] => conversation.entries.filter(({ kind }) => kind === "text").map(({ text }) => text);
   const later = new Conversation();
-  later.load((await page.request<Result<"getConversation">>("getConversation", { session_id: session })).events);
+  later.load((await page.request<ItemList>("session.items", { session })).items);
   assert.deepEqual(said(followed), said(later));
 });
 
@@ -196,13 +199,13 @@ test("the daemon is killed while text streams: the page shows the end of the ses
   const { turn, session } = await launch(hub, "quiet slow stream:20000@20");
   const page = openPage(t, hub, session);
   await page.request("panel.start", {});
-  await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
+  await until("text", () => page.events.filter(({ kind }) => kind === "text.delta").length > 2);
   process.kill(await hub.daemon(), "SIGKILL");
-  const states = (of: string): unknown[] => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data.session_id === of).map(({ event }) => stateOf(event));
+  const states = (of: string): unknown[] => page.events.filter(({ kind, turn_uuid }) => kind === "turn.state" && turn_uuid === of).map(stateOf);
   await until("the end", () => /failed|interrupted/.test(String(states(turn).at(-1))));
   const next = await page.request<Result<"session.prompt">>("session.prompt", { session, prompt: "quiet" });
   await until("the end of the next one", () => states(next.turn_uuid).at(-1) === "completed");
-  const numbers = page.events.map(({ seq }) => seq).filter((seq) => seq > 0);
+  const numbers = page.events.map(({ seq = 0 }) => seq).filter((seq) => seq > 0);
   assert.deepEqual(numbers, [...new Set(numbers)].sort((a, b) => a - b), "events come in order, and once");
   assert.deepEqual(page.connections, [], "the window's process goes on");
 });
@@ -216,13 +219,13 @@ test("events that the window's process has missed come before the page is told t
   const page = openPage(t, second, session);
   await page.request("panel.start", {});
   await first.until("the question", () => first.model.questions.length === 1);
-  await until("its event", () => page.events.some(({ event }) => event.type === "new_approval"));
+  await until("its event", () => page.events.some(({ kind }) => kind === "approval.opened"));
   const stopped = second.connection.pid!;
   process.kill(stopped, "SIGSTOP");
   await first.connection.request("approval.decide", { approval: first.model.questions[0]!.approval, decision: "approve" });
   await first.until("the end", () => first.model.ofTurn(turn)?.state === "completed");
   const before = page.events.length;
-  let whenReady: EventParams[] = [];
+  let whenReady: HubEvent[] = [];
   page.connections.push = (...told) => {
     if (told.some(({ is }) => is === "ready")) whenReady = page.events.slice(before);
     return Array.prototype.push.apply(page.connections, told);
@@ -230,8 +233,8 @@ test("events that the window's process has missed come before the page is told t
   page.connections.length = 0; // it may have received the first process
   process.kill(stopped, "SIGKILL");
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
-  assert.ok(whenReady.some(({ event }) => event.type === "approval_resolved"));
-  assert.ok(whenReady.some(({ event }) => event.type === "conversation_updated" && /I wrote demo.txt/.test(String(event.data["content"]))));
+  assert.ok(whenReady.some(({ kind }) => kind === "approval.closed"));
+  assert.ok(whenReady.some(({ kind, data }) => kind === "item.added" && /I wrote demo.txt/.test(data.text ?? "")));
 });
 
 test("a panel that is hidden gets nothing, and begins anew when it is shown", async (t) => {
@@ -241,7 +244,7 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   page.bridge.post("panel.insert", { text: "first" });
   await page.request("panel.start", {});
   await until("what was to be inserted", () => page.inserted.length === 1);
-  await until("the question", () => page.events.some(({ event }) => event.type === "new_approval"));
+  await until("the question", () => page.events.some(({ kind }) => kind === "approval.opened"));
   page.bridge.pause();
   page.events.length = 0;
   await hub.until("the question", () => hub.model.questions.length === 1);
@@ -252,7 +255,7 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   assert.deepEqual(page.events, []);
   await page.request("panel.start", {});
   await page.request("session.prompt", { session, prompt: "quiet" });
-  await until("its events", () => page.events.some(({ event }) => stateOf(event) === "completed"));
+  await until("its events", () => page.events.some((event) => stateOf(event) === "completed"));
 });
 
 test("a page that is there before duet-rpc is told when that is ready; one that cannot be started says why", async (t) => {
@@ -269,11 +272,11 @@ test("a page that is there before duet-rpc is told when that is ready; one that 
   const page = openPage(t, hub, session);
   const start = await page.request<PanelStart>("panel.start", {});
   assert.equal(start.connection.is, "stopped");
-  await assert.rejects(page.request("getConversation", { session_id: session }), { message: /duet-rpc does not run/ });
+  await assert.rejects(page.request("session.items", { session }), { message: /duet-rpc does not run/ });
   await hub.connection.start();
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   await page.request("session.prompt", { session, prompt: "quiet" });
-  await until("its events", () => page.events.some(({ event }) => stateOf(event) === "completed"));
+  await until("its events", () => page.events.some((event) => stateOf(event) === "completed"));
 
   const program = join(project.folder, "failing");
   writeFileSync(program, "#!/bin/sh\nexit 3\n", { mode: 0o755 });

@@ -6,7 +6,7 @@ import test from "node:test";
 import { backgroundOf, groupOf, isAlive, isInterruptible, nameOf } from "../../src/hub/groups";
 import type { Session } from "../../src/hub/model";
 import { choicesOf } from "../../src/hub/questions";
-import type { Result } from "../../src/protocol";
+import type { ItemList, SessionItem } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
 import { deliveredWords, Pages, sendPrompt } from "../../src/webview/host";
 import type { Host } from "../../src/webview/host";
@@ -26,7 +26,7 @@ test("a conversation that was followed is the one that is loaded later", async (
   await connection.start();
   const followed = new Conversation();
   followed.load([]);
-  connection.onEvent((params) => followed.apply(params));
+  connection.onEvent((event) => followed.apply(event));
   const { turn_uuid } = await connection.request("session.start", { prompt: "Greet the reader", agent: "demo", working_dir: project.folder });
   await until("a question", () => model.questions.length === 1);
   await until("its event", () => followed.questions.length === 1);
@@ -37,11 +37,11 @@ test("a conversation that was followed is the one that is loaded later", async (
   assert.deepEqual([followed.turns.state(turn_uuid), followed.turns.active, followed.questions.length], ["completed", undefined, 0]);
 
   const later = new Conversation();
-  const items: Result<"getConversation">["events"] = [];
-  for (let offset: number | undefined = 0; offset !== undefined; ) {
-    const page: Result<"getConversation"> = await connection.request("getConversation", { session_id: turn_uuid, offset, limit: 2 });
-    items.push(...page.events);
-    offset = page.next_offset;
+  const items: SessionItem[] = [];
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const page: ItemList = await connection.request("session.items", { session: turn_uuid, after, limit: 2 });
+    items.push(...page.items);
+    after = page.next_after;
   }
   later.load(items);
   const said = (conversation: Conversation): unknown[] =>
@@ -62,7 +62,7 @@ test("an agent that goes on by itself works in the same conversation, without a 
   model.onQuestions((questions) => asked.push(...questions.map((question) => nameOf(model.sessionOf(question)!))));
   const followed = new Conversation();
   followed.load([]);
-  connection.onEvent((params) => followed.apply(params));
+  connection.onEvent((event) => followed.apply(event));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet background", agent: "demo", working_dir: project.folder });
   const last = (): Session | undefined => model.sessionOf({ session_uuid });
   await until("a question", () => model.questions.length === 1 && last()?.state === "waiting_input");
@@ -93,7 +93,7 @@ test("work in the background is listed and shown in the panel, and ends when it 
   await connection.start();
   const followed = new Conversation();
   followed.load([]);
-  connection.onEvent((params) => followed.apply(params));
+  connection.onEvent((event) => followed.apply(event));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "slow background", agent: "demo", working_dir: project.folder });
   const listed = (): Session | undefined => model.sessionOf({ session_uuid });
   await until("work in the background", () => listed()?.state === "completed" && backgroundOf(listed()!).length === 1);
@@ -122,7 +122,7 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
   for (const [agent, query, delivered] of [["demo", "quiet permit:1", "injected"], ["writer", "wait", "queued"]] as const) {
     const followed = new Conversation();
     followed.load([]);
-    const stop = connection.onEvent((params) => followed.apply(params));
+    const stop = connection.onEvent((event) => followed.apply(event));
     const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: query, agent, working_dir: project.folder });
     await until("its work", () => followed.turns.state(turn_uuid) === (agent === "demo" ? "waiting_input" : "running"));
     const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
@@ -148,7 +148,7 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   const pagesOf = (conversation: Conversation): Pages => new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {});
   const followed = new Conversation();
   followed.load([]);
-  connection.onEvent((params) => followed.apply(params));
+  connection.onEvent((event) => followed.apply(event));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet permit:1", agent: "demo", working_dir: project.folder });
   await until("a question", () => followed.turns.state(turn_uuid) === "waiting_input");
   const ids: string[] = [];
@@ -222,7 +222,7 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   await connection.start();
   const followed = new Conversation();
   followed.load([]);
-  connection.onEvent((params) => followed.apply(params));
+  connection.onEvent((event) => followed.apply(event));
   const { turn_uuid } = await connection.request("session.start", { prompt: "long output", agent: "writer", working_dir: project.folder });
   await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
   await until("the event of its end", () => followed.turns.state(turn_uuid) === "completed");
@@ -230,7 +230,6 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error")], [true, false]);
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
   const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
-  Object.assign(pages, { session: turn_uuid }); // load would load all of it
   await pages.whole(entry);
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error"), entry.tool!.status], [false, true, "failed"]);
 });
@@ -247,9 +246,9 @@ test("a tool's input of many levels and members comes to the panel, whole", asyn
   const { turn_uuid } = await connection.request("session.start", { prompt: "deep input", agent: "writer", working_dir: project.folder });
   await until("the end", () => model.ofTurn(turn_uuid)?.state === "completed");
   const loaded = new Conversation();
-  const { events } = await connection.request("getConversation", { session_id: turn_uuid });
-  loaded.load(events);
+  const { items } = await connection.request("session.items", { session: turn_uuid });
+  loaded.load(items);
   const expected = `{"wide":[${"1,".repeat(100_000)}1],"deep":${'{"a":['.repeat(45)}${"]}".repeat(45)}}`;
   assert.ok(JSON.stringify(loaded.entry(`${turn_uuid}/t1`)!.tool!.input) === expected); // assert.equal would print all of it
-  assert.ok(transcript("title", events).includes("make"));
+  assert.ok(transcript("title", items).includes("make"));
 });

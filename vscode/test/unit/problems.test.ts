@@ -22,8 +22,8 @@ function hub(t: test.TestContext, config: string, trusted = true): TestHub {
   return started;
 }
 
-function event(type: string, data: Record<string, unknown>): HubEvent {
-  return { type, timestamp: "", data } as HubEvent;
+function event(kind: string, data: Record<string, unknown>): HubEvent {
+  return { kind, time: "", data } as HubEvent;
 }
 
 test("what a build finds is told once, and the next build of that name takes its place", async (t) => {
@@ -37,9 +37,9 @@ test("what a build finds is told once, and the next build of that name takes its
   let ends = 0;
   const ended: Array<() => void> = [];
   connection.onNotification((notification) => (last = findings.takeNotification(notification) ?? last));
-  connection.onEvent(({ event }) => {
+  connection.onEvent((event) => {
     last = findings.takeEvent(event) ?? last;
-    if (event.type === "build_progress" && event.data["stage"] !== "started") {
+    if (event.kind === "build.progress" && event.data.stage !== "started") {
       ends++;
       for (const resolve of ended) resolve();
     }
@@ -94,8 +94,8 @@ test("in an untrusted workspace nothing is built, and the error says so", async 
 test("findings of gates are those of the last check", () => {
   const findings = new Findings();
   const finding = { file: "a.go", line: 3, severity: "error", message: "undefined: x" };
-  assert.deepEqual(findings.takeEvent(event("gate_result", { gate: "make test", passed: false, findings: [finding] })), { source: "gate make test", findings: [finding] });
-  assert.deepEqual(findings.takeEvent(event("gate_result", { gate: "make test", passed: true })), { source: "gate make test", findings: [] });
+  assert.deepEqual(findings.takeEvent(event("gate.result", { gate: "make test", passed: false, findings: [finding] })), { source: "gate make test", findings: [finding] });
+  assert.deepEqual(findings.takeEvent(event("gate.result", { gate: "make test", passed: true })), { source: "gate make test", findings: [] });
   assert.equal(findings.takeEvent(event("plan", {})), undefined);
 });
 

@@ -48,7 +48,7 @@ function hub(t: test.TestContext): TestHub {
 test("what is typed is done, in the size of the view, and its end has its status", async (t) => {
   const own = hub(t);
   await own.connection.start();
-  const { terminal, prints, end } = show(own, { spawn: { cwd: own.project.folder } });
+  const { terminal, prints, end } = show(own, { start: { cwd: own.project.folder } });
   await terminal.open({ cols: 91, rows: 17 });
   await terminal.write("stty size; printf 'caf\\303\\251-%s\\n' done\n");
   await prints(/17 91/);
@@ -62,7 +62,7 @@ test("what is typed is done, in the size of the view, and its end has its status
 test("what is typed, and a size that is set, before the terminal is there, reaches it", async (t) => {
   const own = hub(t);
   await own.connection.start();
-  const { terminal, prints, end } = show(own, { spawn: {} });
+  const { terminal, prints, end } = show(own, { start: {} });
   const opened = terminal.open({ cols: 91, rows: 17 });
   await terminal.resize({ cols: 50, rows: 20 });
   await terminal.write("stty size; ");
@@ -75,8 +75,8 @@ test("what is typed, and a size that is set, before the terminal is there, reach
 test("a view that is closed before its terminal is there leaves none behind", async (t) => {
   const own = hub(t);
   await own.connection.start();
-  const { terminal } = show(own, { spawn: {} });
-  const exited = new Promise((resolve) => own.connection.onTerminal((event) => event.type === "terminal_exit" && resolve("exited")));
+  const { terminal } = show(own, { start: {} });
+  const exited = new Promise((resolve) => own.connection.onTerminal(({ kind }) => kind === "terminal.exited" && resolve("exited")));
   const opened = terminal.open(undefined);
   await terminal.close();
   await opened;
@@ -86,7 +86,7 @@ test("a view that is closed before its terminal is there leaves none behind", as
 test("one is closed with its view; one that is watched goes on", async (t) => {
   const own = hub(t);
   await own.connection.start();
-  const first = show(own, { spawn: {} });
+  const first = show(own, { start: {} });
   await first.terminal.open(undefined);
   await first.terminal.write("echo hello-$((40+2))\n");
   await first.prints(/hello-42/);
@@ -114,7 +114,7 @@ test("a terminal is watched again after a restart of the process, and ends with 
   });
   await first.connection.start();
   await second.connection.start();
-  const shown = show(second, { spawn: { cwd: project.folder } });
+  const shown = show(second, { start: { cwd: project.folder } });
   await shown.terminal.open(undefined);
   await shown.terminal.write("echo before-$((1+1))\n");
   await shown.prints(/before-2/);

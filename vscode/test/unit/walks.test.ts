@@ -10,7 +10,7 @@ import { limitLevels } from "../../src/hub/depth";
 import type { Question } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf } from "../../src/hub/questions";
 import { transcript } from "../../src/hub/transcript";
-import type { Item } from "../../src/hub/transcript";
+import type { SessionItem } from "../../src/protocol";
 import { Scope } from "../../src/panel/scope";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
 import { Conversation } from "../../src/webview/conversation";
@@ -109,15 +109,15 @@ const entrances: Record<string, (json: string) => unknown> = {
     choicesOf({ ...question, type: "human_contact" });
     choicesOf({ ...question, type: "human_contact", mode: "form", schema: JSON.parse(json) as never });
   },
-  "the document of a conversation": (json) => transcript("title", [{ event_type: "tool_call", tool_input_json: json } as Item]),
+  "the document of a conversation": (json) => transcript("title", [limitLevels({ type: "tool_call", tool_input: JSON.parse(json) as unknown }) as SessionItem]),
   "the model of a page": (json) => {
     const conversation = new Conversation();
-    conversation.load([{ session_id: "run", event_type: "tool_call", tool_id: "c1", tool_input_json: json, created_at: "2026-01-02T03:04:05Z", is_completed: true, data: JSON.parse(json) as unknown } as never]);
-    const events = ["conversation_updated", "plan", "new_approval", "agent_session", "session_settings_changed", "queue_changed", "gates_complete", "usage"];
-    for (const [i, type] of events.entries()) {
+    conversation.load([limitLevels({ turn_uuid: "run", type: "tool_call", key: "c1", tool_input: JSON.parse(json) as unknown, created_at: "2026-01-02T03:04:05Z", details: JSON.parse(json) as unknown }) as never]);
+    const events = ["item.changed", "plan", "approval.opened", "agent.session", "session.changed", "queue.changed", "gate.ended", "usage"];
+    for (const [i, kind] of events.entries()) {
       const value = JSON.parse(json) as Record<string, unknown>;
-      const data = { ...value, session_id: "run", tool_id: "c1", approval_id: "q", event_type: "tool_call", entries: value["a"], tool_data: value, tool_input: value, agent_session: value, queued: value["a"], gates: value["a"] };
-      conversation.apply(limitLevels({ subscription_id: "s", seq: i + 1, event: { type, timestamp: "2026-01-02T03:04:05Z", data } as never }));
+      const data = { ...value, key: "c1", approval: "q", type: "tool_call", entries: value["a"], details: value, tool_input: value, order: [], commands: value["a"], mode: value };
+      conversation.apply(limitLevels({ subscription_id: "s", seq: i + 1, kind, time: "2026-01-02T03:04:05Z", turn_uuid: "run", data } as never));
     }
     conversation.loadQuestions([limitLevels({ approval: "q", tool_input: JSON.parse(json) as unknown })]);
   },

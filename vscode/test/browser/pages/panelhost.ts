@@ -5,8 +5,8 @@ import type { JSONRPCMessage } from "../../../src/rpc/index";
 type Data = Record<string, unknown>;
 
 /** A question as approval.list returns it, from the data of its event. */
-export function approvalOf({ approval_id, session_id, ...data }: Data, turn: string): Data {
-  return { approval: approval_id, turn_uuid: session_id ?? turn, session_uuid: "thread", ...data };
+export function approvalOf(data: Data, turn: string): Data {
+  return { turn_uuid: turn, session_uuid: "thread", ...data };
 }
 
 export class FakeHost {
@@ -61,12 +61,12 @@ export class FakeHost {
     window.postMessage({ jsonrpc: "2.0", method, params });
   }
 
-  /** An event of the conversation. */
-  event(type: string, data: Data): void {
-    const run = (data["session_id"] as string | undefined) ?? "run";
-    if (type === "new_approval") this.approvals.push(approvalOf(data, run));
-    if (type === "approval_resolved") this.approvals = this.approvals.filter(({ approval }) => approval !== data["approval_id"]);
-    if (type === "session_status_changed") {
+  /** An event of a turn of the conversation: of run, unless its data has a turn_uuid. */
+  event(kind: string, data: Data): void {
+    const run = (data["turn_uuid"] as string | undefined) ?? "run";
+    if (kind === "approval.opened") this.approvals.push(approvalOf(data, run));
+    if (kind === "approval.closed") this.approvals = this.approvals.filter(({ approval }) => approval !== data["approval"]);
+    if (kind === "turn.state") {
       const turn = this.queued.find((one) => one["turn_uuid"] === run)?.["turn"] ?? this.session["turn"];
       if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["turn_uuid"] !== run);
       // As in the hub, the end of a run closes its questions.
@@ -74,11 +74,11 @@ export class FakeHost {
       this.session = { ...this.session, turn, turn_uuid: run, state: data["state"] };
       this.turns[run] = this.session;
     }
-    this.send(type, data);
+    this.send(kind, data);
   }
 
-  private send(type: string, data: Data): void {
-    this.notify("event", { subscription_id: "sub", seq: ++this.seq, event: { type, timestamp: new Date().toISOString(), data: { session_id: "run", thread_id: "thread", ...data } } });
+  private send(kind: string, { turn_uuid = "run", ...data }: Data): void {
+    this.notify("event", { subscription_id: "sub", seq: ++this.seq, kind, time: new Date().toISOString(), session: 12, turn_uuid, data });
   }
 
   /** Edits or moves a queued prompt, and sends the page an event as the hub does. */
@@ -90,7 +90,7 @@ export class FakeHost {
       const at = rest.findIndex((one) => one["turn_uuid"] === before);
       this.queued = before === undefined ? [...rest, prompt] : [...rest.slice(0, at), prompt, ...rest.slice(at)];
     } else prompt["prompt"] = text;
-    this.send("queue_changed", { session_id: turn, ...(text === undefined ? {} : { content: text }), order: this.queued.map((one) => one["turn_uuid"]) });
+    this.send("queue.changed", { turn_uuid: turn, ...(text === undefined ? {} : { prompt: text }), order: this.queued.map((one) => one["turn_uuid"]) });
   }
 
   /** A turn, by its uuid or number. The session's is its last one, which may be queued. */
@@ -101,15 +101,22 @@ export class FakeHost {
     return { ...this.session, turn, turn_uuid, prompt, state: "queued", parent: (at === 0 ? this.session : this.queued[at - 1]!)["turn"] };
   }
 
+  /** A page of items. Without ids of their own, they are numbered from 1. */
+  private page({ turn, key, before, limit = 100 }: { turn?: string; key?: string; before?: number; limit?: number }): Data {
+    const numbered: Data[] = this.items.map((item, i) => ({ id: i + 1, ...item }));
+    const items = numbered.filter((item) => turn === undefined || (item["turn_uuid"] === turn && (key === undefined || item["key"] === key)));
+    const end = before === undefined ? items.length : items.findIndex(({ id }) => id === before);
+    if (end < 0) throw Object.assign(new Error(`the session has no item with the id ${before}`), { code: -32050, data: { kind: "item_not_found" } });
+    const from = Math.max(0, end - limit);
+    return { items: items.slice(from, end), ...(from > 0 && { next_before: items[from]!["id"] }) };
+  }
+
   private answer(method: string, params: Data): unknown {
     switch (method) {
       case "panel.start":
         return this.start;
-      case "getConversation": {
-        const offset = (params["offset"] as number | undefined) ?? 0;
-        const end = offset + ((params["limit"] as number | undefined) ?? this.items.length);
-        return { events: this.items.slice(offset, end), total: this.items.length, ...(end < this.items.length ? { next_offset: end } : {}) };
-      }
+      case "session.items":
+        return this.page(params);
       case "turn.get":
         return { turn: this.turnOf(params["turn"] as string) };
       case "session.get":
@@ -119,21 +126,21 @@ export class FakeHost {
       case "attachment.get":
         return { id: params["id"], size: 10, data: this.attachments[params["id"] as string] ?? "" };
       case "approval.decide":
-        this.event("approval_resolved", { approval_id: params["approval"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
+        this.event("approval.closed", { approval: params["approval"], status: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
         return { success: true };
       case "session.prompt": {
         const working = this.session["state"] === "running" || this.session["state"] === "waiting_input";
         const started = (turn: unknown, turn_uuid: unknown, state: unknown, delivered: string): Data => ({ turn, session: 12, turn_uuid, session_uuid: "thread", agent: "demo", state, delivered });
         if (working && params["deliver"] === "steer" && params["content"] === undefined) {
-          this.event("conversation_updated", { event_type: "message", role: "user", message_id: `now-${++this.seq}`, content: params["prompt"] });
+          this.event("item.added", { type: "message", role: "user", key: `now-${++this.seq}`, text: params["prompt"] });
           return started(this.session["turn"], this.session["turn_uuid"], this.session["state"], "injected");
         }
         const id = `run-${++this.runs}`;
         const turn = `12.${this.runs + 1}`;
-        this.event("conversation_updated", { session_id: id, event_type: "message", role: "user", message_id: `prompt-${this.runs}`, content: params["prompt"] });
+        this.event("item.added", { turn_uuid: id, type: "message", role: "user", key: `prompt-${this.runs}`, text: params["prompt"] });
         if (working) {
           this.queued.push({ turn, turn_uuid: id, prompt: params["prompt"], created_at: "2026-01-02T03:04:05Z", editable: params["prompt"] !== "not editable" });
-          this.send("session_status_changed", { session_id: id, state: "queued" });
+          this.send("turn.state", { turn_uuid: id, state: "queued" });
         }
         return started(turn, id, working ? "queued" : "starting", working ? "queued" : "started");
       }
@@ -150,7 +157,7 @@ export class FakeHost {
         return this.start.newSession;
       case "panel.launch":
         delete this.start.newSession;
-        this.items.push({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, event_type: "message", sequence: 1, seq: 1, key: "p1", role: "user", content: params["prompt"] });
+        this.items.push({ turn_uuid: "run", created_at: "2026-01-02T03:04:05Z", type: "message", seq: 1, key: "p1", role: "user", text: params["prompt"] });
         this.session = { ...this.session, state: "running" };
         return { beside: ["7.1"] };
       case "panel.answer":
