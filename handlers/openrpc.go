@@ -201,7 +201,7 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("}\n\n/** The name of a kind of event. */\nexport type EventKind = keyof Events;\n")
 	b.WriteString("\n/** The params of a notification \"event\". */\n" +
 		"export type HubEvent = { [K in EventKind]: Omit<" + envelope + ", \"kind\" | \"data\"> & { kind: K; data: Events[K] } }[EventKind];\n")
-	b.WriteString("\n/** The words for each state of a turn. */\nexport const stateWords: Readonly<Record<string, string>> = {\n")
+	b.WriteString("\n/** The words for each state of a turn. */\nexport const turnStateWords: Readonly<Record<string, string>> = {\n")
 	for _, s := range protocol.States() {
 		fmt.Fprintf(&b, "  %s: %q,\n", s, s.Words())
 	}

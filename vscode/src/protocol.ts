@@ -4383,7 +4383,7 @@ export type EventKind = keyof Events;
 export type HubEvent = { [K in EventKind]: Omit<Event, "kind" | "data"> & { kind: K; data: Events[K] } }[EventKind];
 
 /** The words for each state of a turn. */
-export const stateWords: Readonly<Record<string, string>> = {
+export const turnStateWords: Readonly<Record<string, string>> = {
   cancelled: "interrupted",
   completed: "completed",
   discarded: "discarded",

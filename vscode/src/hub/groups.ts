@@ -1,4 +1,5 @@
 // The groups of sessions in a list, their names and states, and text that is safe to show.
+import { turnStateWords } from "../protocol";
 import type { Session } from "./model";
 
 /** A group of sessions, in the order in which the list has them. */
@@ -75,8 +76,8 @@ export function isInterruptible(session: Session): boolean {
 
 /** The state of a session, as a phrase. */
 export function statusWords(session: Session): string {
-  if (groupOf(session) === "waiting") return "waits for you";
-  return session.ahead === undefined ? session.state.replace("_", " ") : "works, and a prompt is queued";
+  if (groupOf(session) === "waiting") return turnStateWords.waiting_input!;
+  return session.ahead === undefined ? (turnStateWords[session.state] ?? session.state) : "running, and a prompt is queued";
 }
 
 /** Whether the last turn of a session has failed. */
@@ -194,7 +195,7 @@ export function age(time: string, now: number): string {
 /** The text beside a session's name: its number, its agent, its age and its state. */
 export function describe(session: Session, now: number): string {
   const parts = [String(session.session), session.agent, age(session.active_at, now)];
-  if (session.state === "interrupting") parts.push("is being interrupted");
+  if (session.state === "interrupting") parts.push(statusWords(session));
   else if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
   else if (hasFailed(session) && session.error) parts.push(short(session.error, 60));
   parts.push(backgroundWords(backgroundOf(session).length));

@@ -474,6 +474,6 @@ class Announcer {
     const before = this.last;
     this.last = state.id;
     if (before === undefined || before === state.id) return;
-    if (state.id === "done" || state.id === "failed") this.say(`The agent's work ${state.id === "done" ? "is " : ""}${state.text}`);
+    if (state.id === "done" || state.id === "failed") this.say(`The turn is over: ${state.text}`);
   }
 }

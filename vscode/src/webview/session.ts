@@ -1,6 +1,7 @@
 // The head of a panel: the title of the session, its agent, its state and its usage.
 import { backgroundWords, visible, worktreeWords } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
+import { turnStateWords } from "../protocol";
 import type { Conversation } from "./conversation";
 import { button, icon, make, setText } from "./dom";
 import { continuePrompt, interruptionReason } from "./interruption";
@@ -93,30 +94,23 @@ function ownStateWords(session: Session, now: number): { id: string; text: strin
   return turnWords(session.state);
 }
 
-/** The text of a turn's state, and its id for the style sheet. */
+/** The ids for the style sheet, by the state of a turn. */
+const ids: Readonly<Record<string, string>> = {
+  queued: "queued",
+  starting: "working",
+  running: "working",
+  waiting_input: "waiting",
+  interrupting: "working",
+  failed: "failed",
+  timed_out: "failed",
+  interrupted: "failed",
+  cancelled: "failed",
+  completed: "done",
+};
+
+/** The words for a turn's state, and its id for the style sheet. */
 export function turnWords(state: string): { id: string; text: string } {
-  switch (state) {
-    case "queued":
-      return { id: "queued", text: "queued" };
-    case "starting":
-      return { id: "working", text: "starting" };
-    case "running":
-      return { id: "working", text: "working" };
-    case "waiting_input":
-      return { id: "waiting", text: "waits for you" };
-    case "interrupting":
-      return { id: "working", text: "is being interrupted" };
-    case "failed":
-    case "timed_out":
-      return { id: "failed", text: state === "failed" ? "failed" : "took too long" };
-    case "interrupted":
-    case "cancelled":
-      return { id: "failed", text: "interrupted" };
-    case "completed":
-      return { id: "done", text: "done" };
-    default:
-      return { id: "idle", text: state.replace("_", " ") };
-  }
+  return { id: ids[state] ?? "idle", text: turnStateWords[state] ?? state };
 }
 
 /** A time in milliseconds: 4s, 1m 05s, 2h 03m. */

@@ -72,7 +72,7 @@ for (const loaded of [false, true]) {
 
 test("inputs of tools and questions are shown however deep they are nested and however many members they have", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("banner").getByText("working").waitFor();
+  await page.getByRole("banner").getByText("running").waitFor();
   await page.evaluate(() => {
     const deep = `${'{"a":['.repeat(500)}${"]}".repeat(500)}`;
     const wide = `[${"{},".repeat(100_000)}{}]`;

@@ -110,7 +110,7 @@ for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
 test("an agent that goes on by itself works without a prompt, is told of, and is interrupted", async () => {
   const page = await pages.open();
   const head = page.getByRole("banner");
-  await head.getByText("done").waitFor();
+  await head.getByText("completed").waitFor();
   const own = { turn_uuid: "own" };
   await tell(page, "item.added", { ...own, type: "notice", role: "system", subtype: "went_on", key: "sys-1", text: "Continued by itself: background task finished (sleep 3)." });
   await tell(page, "turn.state", { ...own, state: "starting" });
@@ -120,7 +120,7 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   await page.locator('[data-key="sys-1"] ~ .said', { hasText: "It has passed." }).waitFor();
   assert.equal(await page.locator(".prompt").count(), 0);
   await page.locator(".unseen").getByText("Continued by itself: background task finished (sleep 3).").waitFor({ state: "attached" });
-  await head.getByText("working").waitFor();
+  await head.getByText("running").waitFor();
   await page.getByRole("button", { name: "Add to the queue" }).waitFor();
   await head.getByRole("button", { name: "Interrupt" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "turn.interrupt"));
@@ -130,7 +130,7 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
 test("an interrupted run says why, and a button continues its request", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running", prompt: "Mend it\n\nand test it" }) });
   const row = page.getByRole("group", { name: "Interrupted" });
-  await page.getByRole("banner").getByText("working").waitFor();
+  await page.getByRole("banner").getByText("running").waitFor();
   assert.equal(await row.count(), 0);
   await page.getByRole("textbox", { name: "Prompt" }).fill("a draft");
   await tell(page, "turn.state", { state: "interrupting", reason: "user_cancelled" });
@@ -193,10 +193,10 @@ test("work in the background stands in the head, and is ended by the Interrupt b
   const page = await pages.open();
   const head = page.getByRole("banner");
   const interrupt = head.getByRole("button", { name: "Interrupt" });
-  await head.getByText("done").waitFor();
+  await head.getByText("completed").waitFor();
   assert.equal(await interrupt.isVisible(), false);
   await tell(page, "agent.session", { background: [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal", title: "npm run watch" }] });
-  const state = head.getByText("done; works in the background: 2 tasks", { exact: true });
+  const state = head.getByText("completed; works in the background: 2 tasks", { exact: true });
   await state.waitFor();
   assert.equal(await state.getAttribute("title"), "sleep 5\nnpm run watch");
   assert.equal(await interrupt.getAttribute("title"), "Stop the agent's background work:\nsleep 5\nnpm run watch");
@@ -205,22 +205,22 @@ test("work in the background stands in the head, and is ended by the Interrupt b
   assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
   await tell(page, "agent.session", { background: [] });
   await interrupt.waitFor({ state: "hidden" });
-  await head.getByText("done", { exact: true }).waitFor();
+  await head.getByText("completed", { exact: true }).waitFor();
 });
 
 test("an agent that is silent is told of, until it goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   const head = page.getByRole("banner");
-  await head.getByText("working").waitFor();
+  await head.getByText("running").waitFor();
   await tell(page, "agent.silent", { since: new Date(Date.now() - 12_000).toISOString() });
   await head.getByText(/^silent for 1\ds$/).waitFor();
   await tell(page, "agent.silent", { ended: true });
-  await head.getByText("working").waitFor();
+  await head.getByText("running").waitFor();
 });
 
 test("a failure says why and what to do", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("banner").getByText("working").waitFor();
+  await page.getByRole("banner").getByText("running").waitFor();
   await tell(page, "turn.state", { state: "failed", error: "the agent wants a sign-in", error_code: "AGENT_AUTH_REQUIRED", auth_methods: [{ id: "key", name: "An API key" }] });
   const error = page.getByRole("group", { name: "Error" });
   await error.getByText("the agent wants a sign-in").waitFor();
@@ -229,7 +229,7 @@ test("a failure says why and what to do", async () => {
 
 test("when duet-rpc goes and comes again the page says so, and goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("banner").getByText("working").waitFor();
+  await page.getByRole("banner").getByText("running").waitFor();
   await tell(page, "text.delta", { key: "m1", text: "before " });
   await page.evaluate(() => window.host.notify("panel.connection", { is: "failed", reason: "it crashed 5 times" }));
   await page.getByText("duet-rpc does not run: it crashed 5 times").waitFor();
@@ -264,7 +264,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
     },
   });
   const box = page.getByRole("textbox", { name: "Prompt" });
-  await page.getByRole("banner").getByText("done").waitFor();
+  await page.getByRole("banner").getByText("completed").waitFor();
   await page.evaluate(() => {
     window.host.answers["session.prompt"] = () => {
       window.host.notify("panel.connection", { is: "starting" });
@@ -380,7 +380,7 @@ test("the view follows what comes, stays where a person reads, and goes to the n
 
 test("a screen reader is told of questions and ends, not of each word", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("banner").getByText("working").waitFor();
+  await page.getByRole("banner").getByText("running").waitFor();
   const said = page.locator(".unseen");
   await tell(page, "text.delta", { key: "m1", text: "I think about it." });
   await page.getByText("I think about it.").waitFor();
@@ -390,7 +390,7 @@ test("a screen reader is told of questions and ends, not of each word", async ()
   await tell(page, "approval.closed", { approval: "q1", title: "make test", status: "approved", decided_by: "user" });
   await said.getByText("Answered elsewhere: allowed").waitFor({ state: "attached" });
   await tell(page, "turn.state", { state: "completed" });
-  await said.getByText("The agent's work is done").waitFor({ state: "attached" });
+  await said.getByText("The turn is over: completed").waitFor({ state: "attached" });
   assert.equal(await page.getByRole("log").getAttribute("aria-live"), "off");
 });
 

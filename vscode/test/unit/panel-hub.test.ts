@@ -99,7 +99,7 @@ test("work in the background is listed and shown in the panel, and ends when it 
   await until("work in the background", () => listed()?.state === "completed" && backgroundOf(listed()!).length === 1);
   await until("its event", () => followed.turns.state(turn_uuid) === "completed" && sessionOf(undefined, followed).background.length === 1);
   assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 60"], true, ["sleep 60"]]);
-  assert.equal(stateWords(sessionOf(undefined, followed), Date.now()).text, "done; works in the background: 1 task");
+  assert.equal(stateWords(sessionOf(undefined, followed), Date.now()).text, "completed; works in the background: 1 task");
   const call = (): unknown => followed.entries.find(({ kind }) => kind === "tool")?.tool?.status;
   assert.equal(call(), "in_progress");
   await connection.request("turn.interrupt", { turn: turn_uuid });

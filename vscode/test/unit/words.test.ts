@@ -25,7 +25,7 @@ test("a conversation is listed by what it does, not by its last session alone", 
   const ahead = (state: string): Partial<Session> => ({ ...queued, ahead: { turn_uuid: "before", state } });
   const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ state: "failed", waits: true }), session(queued)];
   assert.deepEqual(sessions.map(groupOf), ["working", "waiting", "waiting", "queued"]);
-  assert.deepEqual(sessions.map(statusWords), ["works, and a prompt is queued", "waits for you", "waits for you", "queued"]);
+  assert.deepEqual(sessions.map(statusWords), ["running, and a prompt is queued", "waiting for you", "waiting for you", "queued"]);
   assert.deepEqual(sessions.map(isAlive), [true, true, false, true]);
 });
 
