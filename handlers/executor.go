@@ -29,7 +29,7 @@ func registerExecutor(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to stop a task. An unknown task, or one that has ended, is no error."))
 	handle(reg, d, f, "cancel_task", e.stop, server.Doc("Same as stop_task; usually sent as a notification."))
 	handle(reg, d, f, "create_message", e.createMessage, server.Doc("Adds a message to a task's conversation."))
-	handle(reg, d, f, "secret.provide", e.provide, server.Doc("Answers the event secret_requested. The hub passes the secret on, and never stores or logs it."))
+	handle(reg, d, f, "secret.provide", e.provide, server.Doc("Answers the event secret.requested. The hub passes the secret on, and never stores or logs it."))
 }
 
 type executor struct{ Domain }

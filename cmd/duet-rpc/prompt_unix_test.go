@@ -328,7 +328,7 @@ func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "--no-color", "--agent", "demo", "--timeout", "500ms", "hang")
 	p.sees("the time limit is reached")
-	p.sees("failed: it took longer than it may (500ms); raise limits.turn_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
+	p.sees("timed out: it took longer than it may (500ms); raise limits.turn_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
 	p.endsWith(1)
 	p = s.prompt(t, "--no-color", "--continue", "last", "--timeout", "600ms", "hang")
 	p.sees("longer than it may (600ms)")
@@ -336,7 +336,7 @@ func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	s.daemon()
 	defer func() { _, _ = s.command("daemon", "stop") }()
 	list := s.run("task", "list")
-	assert.Regexp(t, `(?m)^1\.2 +failed: TIMEOUT +demo `, list)
+	assert.Regexp(t, `(?m)^1\.2 +timed out: TIMEOUT +demo `, list)
 }
 
 // A prompt on a terminal asks the user for the key that its agent needs, and does not echo it.

@@ -1,7 +1,7 @@
 package protocol
 
 type ProvideSecretParams struct {
-	RequestID string `json:"request_id" doc:"The request_id of the event secret_requested."`
+	RequestID string `json:"request_id" doc:"The request_id of the event secret.requested."`
 	Service   string `json:"service,omitempty" doc:"The service that the secret is for."`
 	Secret    string `json:"secret" doc:"The secret. Empty: there is none."`
 }

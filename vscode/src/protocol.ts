@@ -2383,7 +2383,7 @@ export type PromptParams = {
 };
 
 export type ProvideSecretParams = {
-  /** The request_id of the event secret_requested. */
+  /** The request_id of the event secret.requested. */
   request_id: string;
   /** The service that the secret is for. */
   service?: string;
@@ -4228,7 +4228,7 @@ export interface Methods {
   cancel_task: { params: StopTaskParams; result: StopTaskResult };
   /** Adds a message to a task's conversation. */
   create_message: { params: CreateMessageParams; result: CreateMessageResult };
-  /** Answers the event secret_requested. The hub passes the secret on, and never stores or logs it. */
+  /** Answers the event secret.requested. The hub passes the secret on, and never stores or logs it. */
   "secret.provide": { params: ProvideSecretParams; result: Success };
   /** Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit. */
   spawn_terminal: { params: SpawnTerminalParams; result: StartTerminalResult };
