@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -200,6 +201,28 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 			c.failsAs("terminal.write", `{"terminal_id":"t1","data":"x"}`, -32050, "terminal_not_found")
 		})
 	}
+}
+
+// The connection that starts a terminal watches it: it gets output and end as events of no subscription.
+func TestATerminalIsWatchedByWhoStartedIt(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.NDJSON)
+	assert.JSONEq(t, `{"terminal_id":"t1","pty_pid":42}`, string(c.ask("terminal.start", `{"program":"sh","args":["-i"],"cols":100}`)))
+	c.ask("terminal.write", `{"terminal_id":"t1","data":"ls"}`)
+	shown := ""
+	for len(shown) < len("$ ls") {
+		e := eventIn(t, c)
+		require.Equal(t, []any{protocol.KindTerminalOutput, int64(0), ""}, []any{e.Kind, e.Seq, e.SubscriptionID})
+		var d protocol.TerminalOutputEvent
+		require.NoError(t, json.Unmarshal(e.Data, &d))
+		shown += d.Data
+	}
+	assert.Equal(t, "$ ls", shown)
+	c.ask("terminal.close", `{"terminal_id":"t1"}`)
+	e := eventIn(t, c)
+	assert.Equal(t, protocol.KindTerminalExited, e.Kind)
+	assert.Contains(t, string(e.Data), `"signal":"hangup"`)
+	c.rejects("terminal.start", `{"cols":100000}`, "cols")
 }
 
 func TestOthersAttachToATerminal(t *testing.T) {
