@@ -346,7 +346,7 @@ prefix argument, list the actions of all triggers."
   (interactive nil duet-triggers-log-mode)
   (let* ((execution (or (tabulated-list-get-id) (user-error "There is nothing here")))
          (model (duet-connection-model duet-connection))
-         (question (gethash (duet-get-string execution :approval_id)
+         (question (gethash (duet-get-string execution :approval)
                             (duet-model-approvals model)))
          (turn (duet-get-string execution :turn_uuid))
          (session (and turn (duet-connection-session duet-connection turn))))

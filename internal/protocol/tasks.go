@@ -24,7 +24,7 @@ type AskUserParams struct {
 type AskUserResult struct {
 	Response   string `json:"response" doc:"The answer: the user's text, or the name of the option."`
 	Option     string `json:"option,omitempty" doc:"The option_id of the chosen option."`
-	ApprovalID string `json:"approval_id" doc:"The approval, for getApproval."`
+	ApprovalID string `json:"approval_id" doc:"The approval, for approval.get."`
 }
 
 type RequestPermissionParams struct {
@@ -41,7 +41,7 @@ type RequestPermissionResult struct {
 	Reason       string          `json:"reason,omitempty" doc:"user_approved, or the rule=… or mode=… that decided."`
 	Comment      string          `json:"comment,omitempty" doc:"The user's comment."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input that the tool must use instead."`
-	ApprovalID   string          `json:"approval_id,omitempty" doc:"The approval, for getApproval, if a person was asked."`
+	ApprovalID   string          `json:"approval_id,omitempty" doc:"The approval, for approval.get, if a person was asked."`
 }
 
 type CancelTaskResult struct {

@@ -60,7 +60,7 @@ type TriggerExecution struct {
 	Action     string          `json:"action"`
 	Turn       string          `json:"turn,omitempty" doc:"The turn that it started, or that has the question."`
 	TurnUUID   string          `json:"turn_uuid,omitempty"`
-	ApprovalID string          `json:"approval_id,omitempty"`
+	ApprovalID string          `json:"approval,omitempty" doc:"The question that it waits for."`
 	Error      string          `json:"error,omitempty"`
 	Depth      int             `json:"depth,omitempty" doc:"Number of executions in a row that led to this one."`
 	Does       json.RawMessage `json:"does,omitempty" doc:"The action, with values of the event in place of its templates."`

@@ -542,7 +542,7 @@ export type AskUserResult = {
   response: string;
   /** The option_id of the chosen option. */
   option?: string;
-  /** The approval, for getApproval. */
+  /** The approval, for approval.get. */
   approval_id: string;
 };
 
@@ -2460,7 +2460,7 @@ export type RequestPermissionResult = {
   comment?: string;
   /** The input that the tool must use instead. */
   updated_input?: unknown;
-  /** The approval, for getApproval, if a person was asked. */
+  /** The approval, for approval.get, if a person was asked. */
   approval_id?: string;
 };
 
@@ -3636,7 +3636,8 @@ export type TriggerExecution = {
   /** The turn that it started, or that has the question. */
   turn?: string;
   turn_uuid?: string;
-  approval_id?: string;
+  /** The question that it waits for. */
+  approval?: string;
   error?: string;
   /** Number of executions in a row that led to this one. */
   depth?: number;
