@@ -32,8 +32,8 @@ describe('the Node example of docs/clients.md', () => {
 				cwd: project, encoding: 'utf8', timeout: DEADLINE, env,
 			});
 			assert.equal(status, 0, `${error ?? ''}\n${stdout}\n${stderr}`);
-			assert.match(stdout, /^\d+ new_approval /m);
-			assert.match(stdout, /^\d+ message_delta /m);
+			assert.match(stdout, /^\d+ approval\.opened /m);
+			assert.match(stdout, /^\d+ text\.delta /m);
 			assert.match(stdout, /new_status: 'completed'/);
 			assert.equal(readFileSync(join(project, 'demo.txt'), 'utf8'), 'Turn 1: Say hello\n');
 		});
