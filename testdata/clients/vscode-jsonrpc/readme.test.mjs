@@ -34,7 +34,7 @@ describe('the Node example of docs/clients.md', () => {
 			assert.equal(status, 0, `${error ?? ''}\n${stdout}\n${stderr}`);
 			assert.match(stdout, /^\d+ approval\.opened /m);
 			assert.match(stdout, /^\d+ text\.delta /m);
-			assert.match(stdout, /new_status: 'completed'/);
+			assert.match(stdout, /  state: 'completed'/);
 			assert.equal(readFileSync(join(project, 'demo.txt'), 'utf8'), 'Turn 1: Say hello\n');
 		});
 	}
