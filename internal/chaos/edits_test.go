@@ -97,7 +97,7 @@ func (p *person) edit(ctx context.Context) {
 
 // try makes a call and returns its outcome.
 func (p *person) try(ctx context.Context, method string, params, result any) string {
-	err := p.call(ctx, method, params, result, "session_not_found")
+	err := p.call(ctx, method, params, result, "session_not_found", "not_found")
 	switch kind := client.KindOf(err); {
 	case err == nil:
 		return done

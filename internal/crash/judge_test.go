@@ -104,12 +104,12 @@ type shownRule struct {
 	Command string `json:"command"`
 	Path    string `json:"path"`
 	Scope   string `json:"scope"`
-	Thread  string `json:"thread_id"`
+	Session string `json:"session_uuid"`
 }
 
 // text says what a rule does. No two rules do the same.
 func (r shownRule) text() string {
-	return strings.Join([]string{r.Effect, r.Tool, r.Command, r.Path, r.Scope, r.Thread}, " ")
+	return strings.Join([]string{r.Effect, r.Tool, r.Command, r.Path, r.Scope, r.Session}, " ")
 }
 
 // readEvents reads the whole log, and the questions in it. It adds an event: the last number may be
