@@ -55,7 +55,7 @@ func firstWords(c cell) (measurement, error) {
 	}
 	heard := make(chan wordTime, 1) // toClient counts from 1970 to the hearing
 	hear := func(at time.Time, body []byte) {
-		if sent, ok := stampIn(body, `"delta":"`); ok {
+		if sent, ok := stampIn(body, `"text":"`); ok {
 			heard <- wordTime{toAgent: time.Duration(sent.UnixNano()), toClient: at.Sub(sent)}
 		}
 	}
