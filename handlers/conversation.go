@@ -190,7 +190,7 @@ func items(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.It
 }
 
 func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams, limit int) ([]query.Entry, error) {
-	if p.Key != "" {
+	if p.Key != "" { // a few: one of each type at most
 		return h.Query().ItemsWithKey(ctx, string(p.Turn), p.Key)
 	}
 	return h.Query().Items(ctx, string(cmp.Or(p.Session, p.Turn)), query.ItemsPage{
@@ -252,15 +252,27 @@ func pageOf(list []*protocol.SessionItem, limit, most int, last bool) (page []*p
 	return page, n == len(list)
 }
 
-// shorten leaves out the details of an item, and cuts its input and its texts, so that it fits into most
-// bytes. An item that fits stays as it is.
+// shorten cuts the texts of an item so that it fits into most bytes. If that is not enough, such as for
+// a plan of very many steps, it leaves out all but what the item is and where. An item that fits stays as
+// it is.
 func shorten(i *protocol.SessionItem, most int) {
-	const ofInput = 4 << 10
+	const ofMark = 32 // bytes of the member truncated
 	if encodedSize(i) < most {
 		return
 	}
-	i.Truncated, i.Details, i.Meta, i.ToolInput = true, nil, nil, fitRaw(i.ToolInput, ofInput)
-	fit([]*protocol.SessionItem{i}, most)
+	raw, err := json.Marshal(i)
+	var cut protocol.SessionItem
+	if err == nil {
+		err = json.Unmarshal(fitRaw(raw, most-ofMark), &cut)
+	}
+	if err != nil || cut.Type == "" {
+		cut = protocol.SessionItem{
+			ID: i.ID, Turn: i.Turn, TurnUUID: i.TurnUUID, TurnState: i.TurnState, Seq: i.Seq, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, Open: i.Open,
+			Item: protocol.Item{Type: i.Type, Key: i.Key, Role: i.Role, Status: i.Status},
+		}
+	}
+	cut.Truncated = true
+	*i = cut
 }
 
 const (

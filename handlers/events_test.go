@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -87,10 +88,13 @@ func TestSubscribersOfASessionOrATurn(t *testing.T) {
 		return turns
 	}
 	assert.Equal(t, []string{"1.1", "1.2", "end"}, turnsOf("1"))
+	assert.Equal(t, []string{"1.1", "1.2", "end"}, turnsOf(`"last"`))
 	assert.Equal(t, []string{"1.1", "end"}, turnsOf(`"1.1"`))
 	c.failsAs("event.subscribe", `{"session":"99"}`, -32050, "not_found")
 	c.rejects("event.subscribe", `{"since":1000000}`, "since")
 	c.rejects("event.subscribe", `{"kinds":"turn.state"}`, "kinds")
+	c.rejects("event.subscribe", `{"kinds":["plan"`+strings.Repeat(`,"plan"`, 100)+`]}`, "kinds")
+	c.rejects("event.subscribe", `{"kinds":["plan","`+strings.Repeat("x", 101)+`"]}`, "kinds[1]")
 	c.rejects("event.subscribe", `{"delta_interval_ms":15}`, "delta_interval_ms")
 }
 

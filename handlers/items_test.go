@@ -216,4 +216,36 @@ func TestLongItems(t *testing.T) {
 	assert.Less(t, c.longest, 1<<20)
 }
 
+// An item of many parts that do not fit into a message is cut to what it is, and the pages go on.
+func TestAnItemOfManyParts(t *testing.T) {
+	for name, size := range map[string]struct{ entries, each int }{"long steps": {300, 6000}, "many steps": {60_000, 10}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+				var plan catalog.Plan
+				for n := range size.entries {
+					plan.Entries = append(plan.Entries, domain.PlanEntry{Content: fmt.Sprint(n, strings.Repeat("x", size.each)), Status: "pending"})
+				}
+				x.report(catalog.EventPlan, plan)
+				x.say("Done.")
+				return done
+			})
+			c := w.connect(frame.NDJSON)
+			w.ended(answer[protocol.Started](c, "session.start", `{"prompt":"plan"}`).ID)
+			var types []string
+			for after := int64(0); ; {
+				r := answer[protocol.ItemList](c, "session.items", fmt.Sprintf(`{"session":1,"after":%d}`, after))
+				for _, i := range r.Items {
+					types = append(types, i.Turn+" "+i.Type)
+					assert.Equal(t, i.Type == protocol.ItemPlan, i.Truncated)
+				}
+				if after = r.NextAfter; after == 0 {
+					break
+				}
+			}
+			assert.Equal(t, []string{"1.1 message", "1.1 plan", "1.1 message"}, types)
+			assert.Less(t, c.longest, 1<<20)
+		})
+	}
+}
+
 func itoa(n int64) string { return fmt.Sprint(n) }

@@ -114,7 +114,24 @@ func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 // longestSubscriptionID limits a client's own id, in bytes.
 const longestSubscriptionID = 100
 
+// mostKinds limits the kinds that a request names, and longestKind the name of one, in bytes: the reply
+// repeats those that are unknown.
+const (
+	mostKinds   = 100
+	longestKind = 100
+)
+
 func checkSubscribe(p protocol.SubscribeParams) error {
+	if n := len(p.Kinds); n > mostKinds {
+		return server.InvalidParam(server.ParamError{Param: "kinds", Expected: fmt.Sprintf("at most %d kinds", mostKinds), Received: strconv.Itoa(n)})
+	}
+	for i, kind := range p.Kinds {
+		if len(kind) > longestKind {
+			return server.InvalidParam(server.ParamError{
+				Param: fmt.Sprintf("kinds[%d]", i), Expected: fmt.Sprintf("at most %d bytes", longestKind), Received: strconv.Itoa(len(kind)),
+			})
+		}
+	}
 	if p.Since != nil && *p.Since < 0 {
 		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,13 +127,16 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 // printLog prints the log from event number o.since to its current end. It filters here and
 // not in the hub, because only a subscription to all events shows where the log ends.
 func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
-	session := ""
+	of := func(eventstream.Event) bool { return true }
 	if o.session != "" {
 		x, _, err := hubclient.Turn(ctx, c, o.session)
 		if err != nil {
 			return err
 		}
-		session = x.ID
+		of = func(e eventstream.Event) bool { return e.TurnUUID == x.ID }
+		if o.session == strconv.FormatInt(x.Session, 10) || o.session == x.SessionUUID || o.session == domain.LastTurn { // not a turn
+			of = func(e eventstream.Event) bool { return e.Session == x.Session }
+		}
 	}
 	last, err := hubclient.LastSeq(ctx, c)
 	if err != nil {
@@ -153,7 +157,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 			at = d.To
 		}
 		// Open questions are sent once more, apart from the log.
-		chosen := (session == "" || e.TurnUUID == session) && (len(o.kinds) == 0 || slices.Contains(o.kinds, e.Kind))
+		chosen := of(e) && (len(o.kinds) == 0 || slices.Contains(o.kinds, e.Kind))
 		if e.Seq > 0 && (chosen || e.Kind == eventstream.KindLogDamaged) {
 			printEvent(cmd.OutOrStdout(), e, s.JSON)
 		}

@@ -76,7 +76,7 @@ func (h *Hub) findAtWork(t store.Tx, id string) (domain.Turn, error) {
 		return turn, err
 	}
 	whole, err := t.NamesSession(h.ctx, id)
-	if err != nil || !whole && id != domain.LastTurn {
+	if err != nil || !whole {
 		return turn, err
 	}
 	unfinished, err := t.UnfinishedTurns(h.ctx, turn.Session)

@@ -73,9 +73,6 @@ type AnswerNote struct {
 	Delivery    string `json:"delivery,omitempty" doc:"How the answer reached the agent, if the agent was not seen to act on it."`
 }
 
-// Texts returns the texts that may be cut if a message is too long.
-func (i *SessionItem) Texts() []*string { return []*string{&i.Text, &i.Result, &i.Refusal} }
-
 // ItemOf returns the item of a session for clients.
 func ItemOf(i domain.Item) Item {
 	item := Item{

@@ -23,7 +23,7 @@ type Reader interface {
 	FindNative(ctx context.Context, native string) (int64, error)
 	// FindNativeOf is FindNative for the sessions of one agent.
 	FindNativeOf(ctx context.Context, agent, native string) (int64, error)
-	// NamesSession reports whether an id names a conversation, rather than one of its turns.
+	// NamesSession reports whether an id names a session, rather than one of its turns. "last" does.
 	NamesSession(ctx context.Context, alias string) (bool, error)
 	// RecentPaths lists the directories of sessions, the last used first, with how often each
 	// was used.

@@ -70,7 +70,7 @@ func (q queries) NamesSession(ctx context.Context, alias string) (bool, error) {
 	turn, err := first[int64](ctx, q.s, "SELECT turn FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
 		_, turn, is := domain.ParseNumber(alias)
-		return is && turn == 0, nil
+		return is && turn == 0 || alias == domain.LastTurn, nil
 	}
 	return turn == 0, err
 }
