@@ -139,7 +139,7 @@ mouse-1: list them")))))
 (defun duet-approvals--header (session)
   "Return the questions of SESSION for the header line of its transcript."
   (when-let ((approvals (duet-session-approvals session)))
-    (propertize (format "%d waiting: %s" (length approvals)
+    (propertize (format "%d open: %s" (length approvals)
                         (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))
                 'face 'duet-attention
                 'local-map (duet-header-click #'duet-approval-next)

@@ -65,7 +65,7 @@
   "Major mode of the list of the sessions of all projects.
 
 \\{duet-projects-mode-map}"
-  (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 14 t)
+  (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 16 t)
                                       (list "Project" 16 t)
                                       (list "#" 2 #'duet-sessions-number-before-p
                                             :right-align t)

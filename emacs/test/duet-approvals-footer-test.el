@@ -182,7 +182,7 @@
       (duet-test-wait-for-text buffer "^❯ permit:2")
       (duet-approvals-flush)
       (with-current-buffer buffer
-        (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
+        (should (string-match-p "1 open: j" (duet-header duet-session duet-connection)))
         (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[2\\] Always allow .*\n\n\\'"
                                 (duet-test-text buffer)))
         ;; The tool call may arrive later, and is shown before the question.

@@ -168,10 +168,10 @@ The session has finished its first turn."
                               (duet-test-text (current-buffer))))
       (should (car (duet-session-approvals session)))
       ;; The header line names a key that works at point.
-      (should (string-match-p "1 waiting: C-c C-j\\_>" (duet-header session connection)))
+      (should (string-match-p "1 open: C-c C-j\\_>" (duet-header session connection)))
       (duet-test-press "C-c C-j" #'duet-approval-next)
       (should (get-text-property (point) 'duet-approval))
-      (should (string-match-p "1 waiting: j\\_>" (duet-header session connection)))
+      (should (string-match-p "1 open: j\\_>" (duet-header session connection)))
       (should (eq (key-binding "a") #'duet-approval-approve)))))
 
 (ert-deftest duet-reply-test-answers ()
@@ -187,7 +187,7 @@ The session has finished its first turn."
                   (duet-reply-test-type "ad"))))
       (should-not (string-match-p "C-c C-q" (duet-header session connection)))
       (ask "hello")
-      (should (string-match-p "1 waiting: C-c C-j\\_>.*C-c C-q a approve, d deny"
+      (should (string-match-p "1 open: C-c C-j\\_>.*C-c C-q a approve, d deny"
                               (duet-header session connection)))
       (save-excursion
         (goto-char (point-min))

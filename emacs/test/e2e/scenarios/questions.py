@@ -9,7 +9,7 @@ def approves(home, emacs):
     """A question is listed from any buffer, shown with its diff, and approved."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
-    terminal.see(r"^ \? waits for you · [0-9.]+ · demo · .*1 waiting: j")
+    terminal.see(r"^ \? waiting for you · [0-9.]+ · demo · .*1 open: j")
     terminal.see(r"^\? Write +demo\.txt \+1")
     terminal.press("C-x", "b")
     terminal.see(r"^Switch to buffer")
@@ -133,7 +133,7 @@ def allows_from_now_on(home, emacs):
     # Another session still asks, until the user allows the tool in the project.
     terminal.press("l")
     ask(terminal, "hello two")
-    terminal.see(r"^ \? waits for you")
+    terminal.see(r"^ \? waiting for you")
     terminal.press("j", "P")
     terminal.see(r"^Unasked in this project from now on, Write of files: ")
     terminal.press("Enter")
@@ -167,7 +167,7 @@ def answers_at_once(home, emacs):
     # Point elsewhere in the buffer stays.
     ask(terminal, "hello")
     terminal.press("M-<")
-    terminal.see(r"1 waiting: j")
+    terminal.see(r"1 open: j")
     terminal.see_cursor_at(r"^❯ permit:2")
     terminal.press("j")
     terminal.see_cursor_at(r"^\? Write +demo\.txt")

@@ -54,7 +54,7 @@ def goes_on_by_itself(home, emacs):
     ask(terminal, "quiet background")
     terminal.see(r"my turn ends\. That is all\.\n\n■ Continued by itself\.\n\nThe background task has finished\.\n")
     terminal.see(r"^\? Write +demo\.txt")
-    terminal.see(r"^ \? waiting for you · [0-9.]+ · demo · .*1 waiting: j")
+    terminal.see(r"^ \? waiting for you · [0-9.]+ · demo · .*1 open: j")
     terminal.see(r"^ \? +waiting for you +[0-9]+ quiet background +demo")
     terminal.see(r"Duet\[1!\]")
     terminal.press("M-<", "r")
