@@ -480,8 +480,7 @@ has the message."
       (setf (duet-session-heard session) now)))
   (pcase (duet-get-string event :kind)
     ("session.changed"
-     (when (plist-member data :title)
-       (setf (duet-session-title session) (duet-get-string data :title)))
+     (duet-session-take session data)
      (when-let ((agent (duet-get-string data :requested_agent)))
        (duet-session-set-agent session agent))
      (when-let ((mode (duet-get-string data :mode)))
@@ -492,9 +491,7 @@ has the message."
        (unless (duet-get-string (duet-session-agent-info session) :model :current)
          (setf (duet-session-llm session) llm)))
      (when-let ((mode (duet-get-string data :agent_mode)))
-       (duet-session-set-agent-mode session mode))
-     (when (plist-member data :archived)
-       (setf (duet-session-archived session) (duet-get data :archived))))
+       (duet-session-set-agent-mode session mode)))
     ("agent.session"
      (duet-session-merge-agent-info session data)
      (when-let ((mode (duet-get-string data :mode :current)))
@@ -622,9 +619,8 @@ time of the request by the clock of MODEL.  Later events are newer."
               (duet-session-worktree session) (duet-get object :worktree)
               (duet-session-attempts session) (duet-get-string object :attempts))
         (unless old
-          (setf (duet-session-title session) (duet-get-string object :title)
-                (duet-session-archived session) (duet-get object :archived)
-                (duet-session-background session) (duet-get-objects object :background)))
+          (duet-session-take session object)
+          (setf (duet-session-background session) (duet-get-objects object :background)))
         ;; The session may have had another agent earlier.
         (when (or (null (duet-session-agent session))
                   (and (eq turn (duet-session-leaf session)) (not old)))

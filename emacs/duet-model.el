@@ -307,6 +307,14 @@ within that page."
   (before nil :documentation "The id of the item before which there are more, or nil.")
   (held nil :documentation "Events that wait for the end of the loading."))
 
+(defun duet-session-take (session object)
+  "Take what people set of SESSION from OBJECT, an event or a turn.
+What OBJECT lacks stays."
+  (when (plist-member object :title)
+    (setf (duet-session-title session) (duet-get-string object :title)))
+  (when (plist-member object :archived)
+    (setf (duet-session-archived session) (duet-get object :archived))))
+
 (cl-defstruct (duet-approval (:copier nil))
   "A question, open or answered."
   (id nil :documentation "The approval's id.")

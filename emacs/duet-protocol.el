@@ -44,6 +44,11 @@
     editor.offer
     editor.saved
     editor.call
+    turn.list
+    turn.get
+    turn.interrupt
+    turn.edit
+    turn.move
     attempt.start
     attempt.list
     attempt.choose
@@ -63,17 +68,12 @@
     session.fork
     session.list
     session.get
+    session.set
     session.rename
     session.archive
     session.delete
     session.land
     session.discard
-    turn.list
-    turn.get
-    turn.interrupt
-    turn.edit
-    turn.move
-    session.set
     agent.describe
     agent.list
     agent.check

@@ -136,25 +136,8 @@ func signInError(ctx context.Context, err error) error {
 
 // registerAgents registers the methods that describe and configure agents.
 func registerAgents(reg *server.Registry, d Domain) {
-	handle(reg, d, nativeFamily, "session.set", setAgent, server.LongRunning(),
-		server.Doc("Sets the mode, model or options of a session's agent. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`)."))
 	handle(reg, d, nativeFamily, "agent.describe", describeAgent,
 		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands."))
-}
-
-func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
-	s, live, err := h.Settings().SetAgent(ctx, string(p.Session), sessionsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
-	if err != nil {
-		return protocol.SetSessionResult{}, err
-	}
-	known, err := h.Settings().OfTurn(ctx, s)
-	if err != nil {
-		return protocol.SetSessionResult{}, err
-	}
-	one := []*protocol.Turn{turnOf(s, h.Latest())}
-	describeSession(one[0], known)
-	fit(one, room(ctx))
-	return protocol.SetSessionResult{Live: live, Turn: *one[0]}, nil
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentParams) (protocol.AgentDescription, error) {

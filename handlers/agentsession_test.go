@@ -130,6 +130,18 @@ func TestSettingAnAgent(t *testing.T) {
 	w.ended(id)
 	assert.False(t, testkit.JSONAs[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "an ended session has no live agent")
 	assert.Len(t, asked, 2)
+
+	c = w.connect(frame.LSP)
+	c.ask("event.subscribe", `{"kinds":["session.changed"]}`)
+	changed := testkit.JSONAs[map[string]any](t, c.ask("session.set",
+		set(`"auto_accept_edits":true,"skip_permissions":true,"skip_permissions_ms":60000,"additional_directories":["/more"]`)), "turn")
+	assert.Equal(t, []any{true, true, []any{"/more"}}, []any{changed["auto_accept_edits"], changed["skip_permissions"], changed["additional_directories"]})
+	assert.Contains(t, changed, "skip_permissions_until")
+	told := object(t, eventIn(t, c).Data)
+	assert.Equal(t, changed["skip_permissions_until"], told["skip_permissions_until"])
+	assert.Equal(t, []any{"/more"}, told["additional_directories"])
+	c.ask("session.set", set(`"skip_permissions":false`))
+	assert.NotContains(t, testkit.JSONAs[map[string]any](t, c.ask("turn.get", `{"turn":"`+id+`"}`), "turn"), "skip_permissions_until")
 }
 
 // watchModes returns a channel that gets each report of an agent's mode, when it is stored.

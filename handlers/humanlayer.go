@@ -8,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -74,20 +73,17 @@ func (sessions) interrupt(ctx context.Context, h *hub.Hub, p humanlayer.Interrup
 }
 
 func (sessions) update(ctx context.Context, h *hub.Hub, p humanlayer.UpdateSettingsParams) (protocol.Success, error) {
-	c := sessionsettings.Change{
+	c := domain.SettingsChanged{
 		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
 	}
-	if p.SkipTimeoutMillis != nil {
-		timeout := milliseconds(*p.SkipTimeoutMillis)
-		c.SkipPermissionsTimeout = &timeout
-	}
+	c.SkipUntil = skipUntil(h, protocol.Value(p.SkipTimeoutMillis))
 	_, err := h.Settings().Update(ctx, p.SessionID, c)
 	return protocol.Success{Success: err == nil}, err
 }
 
 func (sessions) retitle(ctx context.Context, h *hub.Hub, p humanlayer.UpdateTitleParams) (protocol.Success, error) {
-	_, err := h.Settings().Update(ctx, p.SessionID, sessionsettings.Change{Title: &p.Title})
+	_, err := h.Settings().Update(ctx, p.SessionID, domain.SettingsChanged{Title: &p.Title})
 	return protocol.Success{Success: err == nil}, err
 }
 

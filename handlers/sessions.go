@@ -15,7 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -23,6 +22,36 @@ type sessions struct {
 	Domain
 	files   *editorFiles
 	editors *editors
+}
+
+// registerSessions registers the methods of the nouns session, turn and attempt (docs/protocol.md,
+// "Sessions and turns"), and HumanLayer's over them.
+func registerSessions(reg *server.Registry, d Domain, e *editors) {
+	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
+	f := nativeFamily
+	registerTurns(reg, d, s)
+	registerAttempts(reg, d, s)
+	registerHumanLayer(reg, d, s)
+	handle(reg, d, f, "session.start", s.start, server.Releasing(), // it may make a worktree
+		server.Doc("Starts a session with its first prompt."))
+	handle(reg, d, f, "session.prompt", s.prompt,
+		server.Doc("Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval."))
+	handle(reg, d, f, "session.fork", s.fork,
+		server.Doc("Starts a session that shares the history of another one up to a turn, and continues it with a prompt."))
+	handle(reg, d, f, "session.list", s.listSessions,
+		server.Doc("Lists sessions by their last turns, the newest first. If not all fit, pass next_before as before to get more."))
+	handle(reg, d, f, "session.get", s.get,
+		server.Doc("Returns a session by its last turn, and its queued prompts, the next one first."))
+	handle(reg, d, f, "session.set", setAgent, server.LongRunning(),
+		server.Doc("Sets the mode, model or options of a session's agent, its permissions or directories. A working agent gets a mode, model or options at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`)."))
+	handle(reg, d, f, "session.rename", rename, server.Doc("Sets the title of a session."))
+	handle(reg, d, f, "session.archive", s.archiveSessions, server.Doc("Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session."))
+	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
+		server.Doc("Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session.deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
+	handle(reg, d, f, "session.land", land, server.LongRunning(),
+		server.Doc("Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
+	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
+		server.Doc("Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`."))
 }
 
 const (
@@ -56,17 +85,6 @@ func (s sessions) turns(ctx context.Context, h *hub.Hub, before string, f domain
 // mayHaveMore reports whether there may be more than the shown turns of those found.
 func mayHaveMore(shown, found int, f domain.TurnFilter) bool {
 	return shown > 0 && (shown < found || shown == f.Limit)
-}
-
-// turn converts a turn at its current state.
-func (s sessions) turn(h *hub.Hub, of domain.TurnInSession) *protocol.Turn {
-	t := turnOf(of, h.Latest())
-	if silence, is := h.Intake().Silence(of.Turn.ID); is {
-		setSilence(t, silence)
-	}
-	t.Background = h.Intake().Background(of.Session.ID)
-	t.Worktree = worktreeOf(h, of.Session)
-	return t
 }
 
 func leavesFilter(which protocol.LeafFilter, limit *uint) domain.TurnFilter {
@@ -106,115 +124,87 @@ func (s sessions) whole(ctx context.Context, h *hub.Hub, id string) (*protocol.T
 	return t, err
 }
 
+func (s sessions) listSessions(ctx context.Context, h *hub.Hub, p protocol.SessionListParams) (protocol.SessionsResult, error) {
+	f := leavesFilter(p.Filter, p.Limit)
+	turns, err := s.turns(ctx, h, string(p.Before), f)
+	if err != nil {
+		return protocol.SessionsResult{}, err
+	}
+	r := protocol.SessionsResult{Sessions: fit(turns, room(ctx))}
+	if n := len(r.Sessions); mayHaveMore(n, len(turns), f) {
+		r.NextBefore = r.Sessions[n-1].Name
+	}
+	return r, nil
+}
+
+func (s sessions) get(ctx context.Context, h *hub.Hub, p protocol.SessionRefParams) (protocol.GetSessionResult, error) {
+	t, err := s.whole(ctx, h, string(p.Session))
+	if err != nil {
+		return protocol.GetSessionResult{}, err
+	}
+	waiting, err := h.Queued(ctx, string(p.Session))
+	if err != nil {
+		return protocol.GetSessionResult{}, err
+	}
+	one := []*protocol.Turn{t}
+	fit(one, room(ctx)/2)
+	return protocol.GetSessionResult{Session: *t, Queued: waitingPrompts(waiting, room(ctx)/2)}, nil
+}
+
+func rename(ctx context.Context, h *hub.Hub, p protocol.RenameSessionParams) (protocol.Empty, error) {
+	_, err := h.Settings().Update(ctx, string(p.Session), domain.SettingsChanged{Title: &p.Title})
+	return protocol.Empty{}, err
+}
+
+// archiveSessions fails if the only session cannot be changed.
+func (sessions) archiveSessions(ctx context.Context, h *hub.Hub, p protocol.ArchiveSessionsParams) (protocol.ArchiveSessionsResult, error) {
+	r := protocol.ArchiveSessionsResult{Failed: []string{}}
+	for _, session := range p.Sessions {
+		if _, err := h.Settings().Update(ctx, string(session), archived(p.Archived)); err != nil {
+			if len(p.Sessions) == 1 || hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
+				return r, err
+			}
+			r.Failed = append(r.Failed, string(session))
+		}
+	}
+	return r, nil
+}
+
+func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
+	s, live, err := h.Settings().SetAgent(ctx, string(p.Session), domain.SettingsChanged{
+		Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options, AutoAcceptEdits: p.AutoAcceptEdits,
+		SkipPermissions: p.SkipPermissions, SkipUntil: skipUntil(h, protocol.Value(p.SkipPermissionsMS)), AdditionalDirectories: p.AdditionalDirectories,
+	})
+	if err != nil {
+		return protocol.SetSessionResult{}, err
+	}
+	known, err := h.Settings().OfTurn(ctx, s)
+	if err != nil {
+		return protocol.SetSessionResult{}, err
+	}
+	one := []*protocol.Turn{turnOf(s, h.Latest())}
+	describeSession(one[0], known)
+	fit(one, room(ctx))
+	return protocol.SetSessionResult{Live: live, Turn: *one[0]}, nil
+}
+
 func (sessions) delete(ctx context.Context, h *hub.Hub, p protocol.SessionRefParams) (protocol.DeleteSessionResult, error) {
 	r, err := h.Delete(ctx, string(p.Session))
 	return protocol.DeleteSessionResult{SessionUUID: r.Session, Deleted: r.Deleted, Kept: r.Kept, Worktree: r.Worktree}, withLosses(err)
 }
 
-func archived(asked *bool) sessionsettings.Change {
+// skipUntil returns when a permission for everything ends that lasts n milliseconds. It is
+// zero, without end, unless n is positive.
+func skipUntil[N int64 | uint](h *hub.Hub, n N) time.Time {
+	if n <= 0 {
+		return time.Time{}
+	}
+	return h.Latest().Add(milliseconds(n)).UTC() // by the clock by which it ends
+}
+
+func archived(asked *bool) domain.SettingsChanged {
 	yes := asked == nil || *asked
-	return sessionsettings.Change{Archived: &yes}
-}
-
-// setSilence adds the silence of the agent.
-func setSilence(r *protocol.Turn, s domain.AgentSilent) {
-	since := s.Since.UTC()
-	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
-}
-
-func turnAtMost(t *protocol.Turn) int {
-	total := 4096 + textAtMost(t.Texts()...) + textAtMost(&t.Summary, &t.Title, &t.SessionTitle, &t.Model, &t.WorkingDir, &t.AgentSessionID, &t.CallerID, &t.Agent, &t.StopReason)
-	return total + listsAtMost(t.AdditionalDirectories, t.UnansweredServers, t.Worktree, t.AuthMethods, t.Gates)
-}
-
-func listsAtMost(directories, servers []string, w *protocol.WorktreeState, methods []domain.AuthMethod, gates *protocol.Gates) (total int) {
-	for _, text := range slices.Concat(directories, servers) {
-		total += textAtMost(&text)
-	}
-	if w != nil {
-		total += textAtMost(&w.Branch, &w.Dir)
-	}
-	return total + authMethodsAtMost(methods) + gatesAtMost(gates)
-}
-
-const summaryShown = 80
-
-// summaryOf describes a turn in lists: the user's request, or the reason why its agent continued.
-func summaryOf(turn domain.Turn) string {
-	if turn.Source != domain.SourceAgent {
-		return domain.RequestOf(turn.Prompt)
-	}
-	var own struct {
-		Trigger struct {
-			Kind  string `json:"kind"`
-			Label string `json:"label"`
-		} `json:"turn_trigger"`
-	}
-	_ = json.Unmarshal(turn.Metadata, &own) // zero if the agent gave no reason
-	return domain.TurnTrigger(own.Trigger).String()
-}
-
-// turnOf converts a turn at the time now of [hub.Hub.Latest].
-func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
-	tokens, settings := s.Tokens, s.Session.Settings
-	t := &protocol.Turn{
-		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID,
-		State: string(s.State), Prompt: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
-		SessionTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
-		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),
-		WorkingDir: s.Session.CWD, Source: s.Source, Priority: s.Priority, CallerID: s.CallerID,
-		CreatedAt: s.Created.UTC(), StartedAt: timeOrNil(s.Started), ActiveAt: s.Active.UTC(), EndedAt: timeOrNil(s.Ended),
-		Error: protocol.ErrorText(s.Turn), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
-		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
-		CacheReadTokens: orNil(tokens.CacheRead), CacheWriteTokens: orNil(tokens.CacheWrite),
-		TotalTokens: orNil(tokens.Input + tokens.Output), ContextTokens: orNil(contextTokens(s.Turn)),
-		ContextSize: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), Messages: orNil(s.Messages),
-		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
-		Archived: s.Session.Archived, AdditionalDirectories: settings.AdditionalDirectories,
-		Progress: s.Progress, Metadata: s.Metadata,
-		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts, Of: s,
-	}
-	if t.Mode != cmp.Or(s.Session.Mode, "default") {
-		t.RequestedMode = s.Session.Mode
-	}
-	if s.Session.Agent != s.Agent {
-		t.RequestedAgent = s.Session.Agent
-	}
-	if t.Model != s.Session.Model {
-		t.RequestedModel = s.Session.Model
-	}
-	if until := settings.SkipPermissionsUntil; t.SkipPermissions && until != nil {
-		t.SkipPermissions = until.After(now)
-		t.SkipPermissionsUntil = timeOrNil(*until)
-	}
-	if s.State.Ended() {
-		t.Result = s.Result
-	}
-	return t
-}
-
-// contextTokens returns the number of tokens in the context: as the agent reports it, else the tokens
-// that it used.
-func contextTokens(r domain.Turn) int64 {
-	if r.Tokens.ContextUsed > 0 {
-		return r.Tokens.ContextUsed
-	}
-	return r.Tokens.Input + r.Tokens.Output
-}
-
-// modeInForce returns the permission mode of a session's conversation. It differs from the user's
-// choice if the agent has entered plan mode, or has left plan mode or a mode of its own.
-func modeInForce(s domain.TurnInSession) string {
-	asked, is := s.Session.Mode, s.Session.AgentModeAfter(s.Turn)
-	switch {
-	case is == catalog.ModePlan:
-		return is
-	case asked == "":
-		return catalog.ModeDefault
-	case is == "", asked == catalog.ModeDefault, asked == catalog.ModeAcceptEdits, asked == catalog.ModeBypass, catalog.ModeName(is) == catalog.ModeName(asked):
-		return asked // Duet enforces its own modes in a mode of the agent of another name
-	}
-	return is
+	return domain.SettingsChanged{Archived: &yes}
 }
 
 func checkAgentSettings(a protocol.AgentSettings) error {
@@ -325,7 +315,7 @@ func objectOrNone(param string, raw json.RawMessage) error {
 
 func (s sessions) start(ctx context.Context, h *hub.Hub, p protocol.StartParams) (protocol.Started, error) {
 	defer s.files.starting(p.ReadsFiles)()
-	spec := launchSpec(p, s.Now())
+	spec := launchSpec(p, h)
 	spec.Waiting = func() { server.Release(ctx) }
 	turn, err := h.Launch(ctx, spec)
 	if err == nil && p.ReadsFiles {
@@ -361,7 +351,7 @@ func startedTurn(s domain.TurnInSession, delivered string) protocol.Started {
 	}
 }
 
-func launchSpec(p protocol.StartParams, now time.Time) hub.LaunchSpec {
+func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
@@ -371,8 +361,7 @@ func launchSpec(p protocol.StartParams, now time.Time) hub.LaunchSpec {
 	spec.CallerID, spec.Once = p.StartID, p.StartID != ""
 	spec.Gates, spec.Timeout = gateSpec(p.Gated), milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
-	if timeout := protocol.Value(p.SkipPermissionsMS); p.SkipPermissions && timeout > 0 {
-		until := now.Add(milliseconds(timeout)).UTC()
+	if until := skipUntil(h, protocol.Value(p.SkipPermissionsMS)); p.SkipPermissions && !until.IsZero() {
 		spec.Settings.SkipPermissionsUntil = &until
 	}
 	return spec

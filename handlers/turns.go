@@ -1,102 +1,29 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerSessions registers the methods of the nouns session, turn and attempt (docs/protocol.md,
-// "Sessions and turns"), and HumanLayer's over them.
-func registerSessions(reg *server.Registry, d Domain, e *editors) {
-	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
+// registerTurns registers the methods of the noun turn.
+func registerTurns(reg *server.Registry, d Domain, s sessions) {
 	f := nativeFamily
-	registerAttempts(reg, d, s)
-	registerHumanLayer(reg, d, s)
-	handle(reg, d, f, "session.start", s.start, server.Releasing(), // it may make a worktree
-		server.Doc("Starts a session with its first prompt."))
-	handle(reg, d, f, "session.prompt", s.prompt,
-		server.Doc("Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval."))
-	handle(reg, d, f, "session.fork", s.fork,
-		server.Doc("Starts a session that shares the history of another one up to a turn, and continues it with a prompt."))
-	handle(reg, d, f, "session.list", s.listSessions,
-		server.Doc("Lists sessions by their last turns, the newest first. If not all fit, pass next_before as before to get more."))
-	handle(reg, d, f, "session.get", s.get,
-		server.Doc("Returns a session by its last turn, and its queued prompts, the next one first."))
-	handle(reg, d, f, "session.rename", rename, server.Doc("Sets the title of a session."))
-	handle(reg, d, f, "session.archive", s.archiveSessions, server.Doc("Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session."))
-	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
-		server.Doc("Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
-	handle(reg, d, f, "session.land", land, server.LongRunning(),
-		server.Doc("Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
-	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
-		server.Doc("Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`."))
 	handle(reg, d, f, "turn.list", s.listTurns,
 		server.Doc("Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more."))
 	handle(reg, d, f, "turn.get", s.getTurn, server.Doc("Returns a turn, without the items of the conversation."))
 	handle(reg, d, f, "turn.interrupt", s.interruptTurn,
 		server.Doc("Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended."))
-	handle(reg, d, f, "turn.edit", editTurn, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
-	handle(reg, d, f, "turn.move", moveTurn, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
-}
-
-func registerAttempts(reg *server.Registry, d Domain, s sessions) {
-	handle(reg, d, nativeFamily, "attempt.start", s.startAttempts, server.LongRunning(),
-		server.Doc("Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others."))
-	handle(reg, d, nativeFamily, "attempt.list", s.attempts, server.LongRunning(),
-		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the session is not one of several."))
-	handle(reg, d, nativeFamily, "attempt.choose", chooseAttempt, server.LongRunning(),
-		server.Doc("Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
-}
-
-func (s sessions) listSessions(ctx context.Context, h *hub.Hub, p protocol.SessionListParams) (protocol.SessionsResult, error) {
-	f := leavesFilter(p.Filter, p.Limit)
-	turns, err := s.turns(ctx, h, string(p.Before), f)
-	if err != nil {
-		return protocol.SessionsResult{}, err
-	}
-	r := protocol.SessionsResult{Sessions: fit(turns, room(ctx))}
-	if n := len(r.Sessions); mayHaveMore(n, len(turns), f) {
-		r.NextBefore = r.Sessions[n-1].Name
-	}
-	return r, nil
-}
-
-func (s sessions) get(ctx context.Context, h *hub.Hub, p protocol.SessionRefParams) (protocol.GetSessionResult, error) {
-	t, err := s.whole(ctx, h, string(p.Session))
-	if err != nil {
-		return protocol.GetSessionResult{}, err
-	}
-	waiting, err := h.Queued(ctx, string(p.Session))
-	if err != nil {
-		return protocol.GetSessionResult{}, err
-	}
-	one := []*protocol.Turn{t}
-	fit(one, room(ctx)/2)
-	return protocol.GetSessionResult{Session: *t, Queued: waitingPrompts(waiting, room(ctx)/2)}, nil
-}
-
-func rename(ctx context.Context, h *hub.Hub, p protocol.RenameSessionParams) (protocol.Empty, error) {
-	_, err := h.Settings().Update(ctx, string(p.Session), sessionsettings.Change{Title: &p.Title})
-	return protocol.Empty{}, err
-}
-
-// archiveSessions fails if the only session cannot be changed.
-func (sessions) archiveSessions(ctx context.Context, h *hub.Hub, p protocol.ArchiveSessionsParams) (protocol.ArchiveSessionsResult, error) {
-	r := protocol.ArchiveSessionsResult{Failed: []string{}}
-	for _, session := range p.Sessions {
-		if _, err := h.Settings().Update(ctx, string(session), archived(p.Archived)); err != nil {
-			if len(p.Sessions) == 1 || hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
-				return r, err
-			}
-			r.Failed = append(r.Failed, string(session))
-		}
-	}
-	return r, nil
+	handle(reg, d, f, "turn.edit", editTurn, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed."))
+	handle(reg, d, f, "turn.move", moveTurn, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed."))
 }
 
 // waitingPrompts converts queued turns to at most most bytes.
@@ -181,4 +108,116 @@ func moveTurn(ctx context.Context, h *hub.Hub, p protocol.MoveTurnParams) (proto
 func queuedWith(ctx context.Context, h *hub.Hub, turn protocol.Ref) (protocol.QueuedTurns, error) {
 	turns, err := h.Queued(ctx, string(turn))
 	return protocol.QueuedTurns{Queued: waitingPrompts(turns, room(ctx))}, err
+}
+
+// setSilence adds the silence of the agent.
+func setSilence(r *protocol.Turn, s domain.AgentSilent) {
+	since := s.Since.UTC()
+	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
+}
+
+func turnAtMost(t *protocol.Turn) int {
+	total := 4096 + textAtMost(t.Texts()...) + textAtMost(&t.Summary, &t.Title, &t.SessionTitle, &t.Model, &t.WorkingDir, &t.AgentSessionID, &t.CallerID, &t.Agent, &t.StopReason)
+	return total + listsAtMost(t.AdditionalDirectories, t.UnansweredServers, t.Worktree, t.AuthMethods, t.Gates)
+}
+
+func listsAtMost(directories, servers []string, w *protocol.WorktreeState, methods []domain.AuthMethod, gates *protocol.Gates) (total int) {
+	for _, text := range slices.Concat(directories, servers) {
+		total += textAtMost(&text)
+	}
+	if w != nil {
+		total += textAtMost(&w.Branch, &w.Dir)
+	}
+	return total + authMethodsAtMost(methods) + gatesAtMost(gates)
+}
+
+const summaryShown = 80
+
+// summaryOf describes a turn in lists: the user's request, or the reason why its agent continued.
+func summaryOf(turn domain.Turn) string {
+	if turn.Source != domain.SourceAgent {
+		return domain.RequestOf(turn.Prompt)
+	}
+	var own struct {
+		Trigger struct {
+			Kind  string `json:"kind"`
+			Label string `json:"label"`
+		} `json:"turn_trigger"`
+	}
+	_ = json.Unmarshal(turn.Metadata, &own) // zero if the agent gave no reason
+	return domain.TurnTrigger(own.Trigger).String()
+}
+
+// turnOf converts a turn at the time now of [hub.Hub.Latest].
+func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
+	tokens, settings := s.Tokens, s.Session.Settings
+	t := &protocol.Turn{
+		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID,
+		State: string(s.State), Prompt: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
+		SessionTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),
+		WorkingDir: s.Session.CWD, Source: s.Source, Priority: s.Priority, CallerID: s.CallerID,
+		CreatedAt: s.Created.UTC(), StartedAt: timeOrNil(s.Started), ActiveAt: s.Active.UTC(), EndedAt: timeOrNil(s.Ended),
+		Error: protocol.ErrorText(s.Turn), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
+		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
+		CacheReadTokens: orNil(tokens.CacheRead), CacheWriteTokens: orNil(tokens.CacheWrite),
+		TotalTokens: orNil(tokens.Input + tokens.Output), ContextTokens: orNil(contextTokens(s.Turn)),
+		ContextSize: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), Messages: orNil(s.Messages),
+		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
+		Archived: s.Session.Archived, AdditionalDirectories: settings.AdditionalDirectories,
+		Progress: s.Progress, Metadata: s.Metadata,
+		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts, Of: s,
+	}
+	if t.Mode != cmp.Or(s.Session.Mode, "default") {
+		t.RequestedMode = s.Session.Mode
+	}
+	if s.Session.Agent != s.Agent {
+		t.RequestedAgent = s.Session.Agent
+	}
+	if t.Model != s.Session.Model {
+		t.RequestedModel = s.Session.Model
+	}
+	if until := settings.SkipPermissionsUntil; t.SkipPermissions && until != nil {
+		t.SkipPermissions = until.After(now)
+		t.SkipPermissionsUntil = timeOrNil(*until)
+	}
+	if s.State.Ended() {
+		t.Result = s.Result
+	}
+	return t
+}
+
+// contextTokens returns the number of tokens in the context: as the agent reports it, else the tokens
+// that it used.
+func contextTokens(r domain.Turn) int64 {
+	if r.Tokens.ContextUsed > 0 {
+		return r.Tokens.ContextUsed
+	}
+	return r.Tokens.Input + r.Tokens.Output
+}
+
+// modeInForce returns the permission mode of a session's conversation. It differs from the user's
+// choice if the agent has entered plan mode, or has left plan mode or a mode of its own.
+func modeInForce(s domain.TurnInSession) string {
+	asked, is := s.Session.Mode, s.Session.AgentModeAfter(s.Turn)
+	switch {
+	case is == catalog.ModePlan:
+		return is
+	case asked == "":
+		return catalog.ModeDefault
+	case is == "", asked == catalog.ModeDefault, asked == catalog.ModeAcceptEdits, asked == catalog.ModeBypass, catalog.ModeName(is) == catalog.ModeName(asked):
+		return asked // Duet enforces its own modes in a mode of the agent of another name
+	}
+	return is
+}
+
+// turn converts a turn at its current state.
+func (s sessions) turn(h *hub.Hub, of domain.TurnInSession) *protocol.Turn {
+	t := turnOf(of, h.Latest())
+	if silence, is := h.Intake().Silence(of.Turn.ID); is {
+		setSilence(t, silence)
+	}
+	t.Background = h.Intake().Background(of.Session.ID)
+	t.Worktree = worktreeOf(h, of.Session)
+	return t
 }

@@ -58,7 +58,7 @@ func (s sessions) startAttempts(ctx context.Context, h *hub.Hub, p protocol.Star
 	spec := launchSpec(protocol.StartParams{
 		Prompt: p.Prompt, Title: p.Title, WorkingDir: p.WorkingDir, AgentSettings: p.AgentSettings, PromptContent: p.PromptContent,
 		Priority: p.Priority, TimeoutMS: p.TimeoutMS, Gated: p.Gated, Metadata: p.Metadata,
-	}, s.Now())
+	}, h)
 	var choices []hub.AgentChoice
 	for _, a := range p.Agents {
 		choices = append(choices, hub.AgentChoice{Agent: a.Agent, Mode: a.Mode, Model: a.Model, Options: a.Options})
@@ -183,4 +183,13 @@ func withData(err error, data protocol.WorktreeError) error {
 	wire := nativeFamily.wireError(e)
 	data.Kind = nativeFamily.kind(e)
 	return answer{server.NewError(wire.Code, wire.Message, data), e.Err}
+}
+
+func registerAttempts(reg *server.Registry, d Domain, s sessions) {
+	handle(reg, d, nativeFamily, "attempt.start", s.startAttempts, server.LongRunning(),
+		server.Doc("Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others."))
+	handle(reg, d, nativeFamily, "attempt.list", s.attempts, server.LongRunning(),
+		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the session is not one of several."))
+	handle(reg, d, nativeFamily, "attempt.choose", chooseAttempt, server.LongRunning(),
+		server.Doc("Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
 }

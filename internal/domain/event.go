@@ -201,20 +201,6 @@ type ApprovalResolved struct {
 	Explanation string `json:"explanation,omitempty"` // as of Approval
 }
 
-// SettingsChanged has the changed settings of a session; a nil field did not change.
-type SettingsChanged struct {
-	Title           *string           `json:"title,omitempty"`
-	Mode            *string           `json:"mode,omitempty"`
-	Model           *string           `json:"model,omitempty"`
-	AutoAcceptEdits *bool             `json:"auto_accept_edits,omitempty"`
-	SkipPermissions *bool             `json:"skip_permissions,omitempty"`
-	SkipUntil       time.Time         `json:"skip_until,omitzero"` // zero: without end
-	Archived        *bool             `json:"archived,omitempty"`
-	Reason          string            `json:"reason,omitempty"`
-	Options         map[string]string `json:"options,omitempty"` // of the agent; "": no longer requested
-	Agent           *string           `json:"agent,omitempty"`   // from the next prompt on
-}
-
 // NativeSessionChanged is the agent's own session of a session.
 type NativeSessionChanged struct {
 	NativeSession string `json:"native"`
@@ -356,7 +342,6 @@ func (MessageAdded) Kind() EventKind         { return EventMessage }
 func (ToolCallChanged) Kind() EventKind      { return EventToolCall }
 func (ApprovalRequested) Kind() EventKind    { return EventApprovalRequested }
 func (ApprovalResolved) Kind() EventKind     { return EventApprovalResolved }
-func (SettingsChanged) Kind() EventKind      { return EventSettings }
 func (NativeSessionChanged) Kind() EventKind { return EventNativeSession }
 func (AgentModeChanged) Kind() EventKind     { return EventAgentMode }
 func (AgentSessionChanged) Kind() EventKind  { return EventAgentSession }

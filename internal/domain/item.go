@@ -250,7 +250,6 @@ func (p ApprovalResolved) Size() int {
 	return fieldsSize + len(p.Response) + len(p.Comment) + len(p.Title)
 }
 
-func (p SettingsChanged) Size() int      { return fieldsSize }
 func (p NativeSessionChanged) Size() int { return fieldsSize }
 
 func (p AgentModeChanged) Size() int { return fieldsSize + sizeOf(p.Choices) }

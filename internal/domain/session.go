@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +85,71 @@ type Settings struct {
 	Attempts              string      `json:"attempts,omitempty"`  // the id that all attempts at the same prompt have
 
 	Options map[string]string `json:"options,omitempty"` // requested options of the agent, by ID
+}
+
+// SettingsChanged is a change of a session's settings, as a client requests it and as the event of it
+// tells. A nil field means no change.
+type SettingsChanged struct {
+	Title                 *string           `json:"title,omitempty"`
+	Mode                  *string           `json:"mode,omitempty"`
+	Model                 *string           `json:"model,omitempty"`
+	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty"`
+	SkipPermissions       *bool             `json:"skip_permissions,omitempty"`
+	SkipUntil             time.Time         `json:"skip_until,omitzero"` // of SkipPermissions; zero: without end
+	Archived              *bool             `json:"archived,omitempty"`
+	AdditionalDirectories *[]string         `json:"additional_directories,omitempty"`
+	Reason                string            `json:"reason,omitempty"`
+	Options               map[string]string `json:"options,omitempty"` // of the agent, by id; "": no longer requested
+	Agent                 *string           `json:"agent,omitempty"`   // from the next prompt on; the fields above then apply to it
+}
+
+func (SettingsChanged) Kind() EventKind { return EventSettings }
+
+func (c SettingsChanged) Size() int { return fieldsSize }
+
+// Apply changes the session, except its agent.
+func (c SettingsChanged) Apply(s *Session) {
+	set(&s.Title, c.Title)
+	set(&s.Mode, c.Mode)
+	set(&s.Model, c.Model)
+	set(&s.Archived, c.Archived)
+	set(&s.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
+	set(&s.Settings.AdditionalDirectories, c.AdditionalDirectories)
+	s.Settings.Options = WithOptions(s.Settings.Options, c.Options)
+	if c.SkipPermissions == nil {
+		return
+	}
+	s.Settings.SkipPermissions, s.Settings.SkipPermissionsUntil = *c.SkipPermissions, nil
+	if *c.SkipPermissions && !c.SkipUntil.IsZero() {
+		s.Settings.SkipPermissionsUntil = &c.SkipUntil
+	}
+}
+
+// WithOptions returns options with a change applied; "" removes an option.
+func WithOptions(options, change map[string]string) map[string]string {
+	if len(change) == 0 {
+		return options
+	}
+	changed := maps.Clone(options)
+	if changed == nil {
+		changed = make(map[string]string)
+	}
+	for id, value := range change {
+		if changed[id] = value; value == "" {
+			delete(changed, id)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return changed
+}
+
+// set sets *field to *value unless value is nil.
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
 }
 
 // A RecentPath is a directory of sessions.

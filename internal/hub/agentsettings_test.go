@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -66,7 +65,7 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	await(t, h, s)
 	mode := catalog.ModePlan
-	must(h.Settings().Update(t.Context(), s.UUID, sessionsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(t.Context(), s.UUID, domain.SettingsChanged{Mode: &mode}))(t)
 	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	s = await(t, h, s)
 	await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on", Fork: true}))(t))
@@ -105,7 +104,7 @@ func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
 	s := launch(t, h, "p")
 	pendingOf(t, h, 1)
 	mode := catalog.ModeAcceptEdits
-	must(h.Settings().Update(t.Context(), s.UUID, sessionsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(t.Context(), s.UUID, domain.SettingsChanged{Mode: &mode}))(t)
 	pendingOf(t, h, 1) // the agent has not entered the requested mode
 	close(confirm)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, s).Result)
@@ -136,7 +135,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 		"value":  {"", "", options("thought", "x"), "options.thought", []string{"low", "high"}},
 	} {
 		_, launched := h.Launch(t.Context(), spec(c.mode, c.model, c.options))
-		change := sessionsettings.Change{Options: c.options}
+		change := domain.SettingsChanged{Options: c.options}
 		if c.mode != "" {
 			change.Mode = text(c.mode)
 		}
@@ -307,9 +306,9 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	require.NoError(t, err)
 	await(t, h, s)
 	other, unknown := "new", "nobody"
-	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &unknown})
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, domain.SettingsChanged{Agent: &unknown})
 	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
-	changed, live, err := h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
+	changed, live, err := h.Settings().SetAgent(t.Context(), s.UUID, domain.SettingsChanged{Agent: &other})
 	require.NoError(t, err)
 	assert.False(t, live)
 	assert.Equal(t, []any{"new", "old", ""}, []any{changed.Session.Agent, changed.Agent, changed.Session.NativeSession})
@@ -342,7 +341,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	}
 
 	// Setting the current agent again is no change.
-	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, sessionsettings.Change{Agent: &other})
+	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, domain.SettingsChanged{Agent: &other})
 	require.NoError(t, err)
 	assert.Equal(t, "of new", same.Session.NativeSession)
 }
@@ -362,15 +361,15 @@ func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	h := openHub(t, path, asking, withNames)
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old"}))(t)
 	pendingOf(t, h, 1)
-	_, _, err := h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
+	_, _, err := h.Settings().SetAgent(t.Context(), s.UUID, domain.SettingsChanged{Agent: &other})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
-	_, err = h.Settings().Update(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
+	_, err = h.Settings().Update(t.Context(), s.UUID, domain.SettingsChanged{Agent: &other})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, asking, withNames)
 	pendingOf(t, h, 1) // the question outlives its agent
-	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, domain.SettingsChanged{Agent: &other})
 	require.NoError(t, err)
 	pendingOf(t, h, 0)
 }

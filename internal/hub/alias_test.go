@@ -15,7 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -47,7 +46,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return c.Turn.UUID, err
 		},
 		"UpdateSettings": func(id string) (string, error) {
-			s, err := h.Settings().Update(ctx, id, sessionsettings.Change{})
+			s, err := h.Settings().Update(ctx, id, domain.SettingsChanged{})
 			return s.UUID, err
 		},
 		"Changes":   func(id string) (string, error) { _, err := h.query.Changes(ctx, id); return "", err },

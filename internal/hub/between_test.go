@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // Session updates that an agent sends between two turns are stored and announced as in a turn.
@@ -164,13 +163,13 @@ func TestAConversationWhoseAgentGoesOnIsNotPutAway(t *testing.T) {
 	requireIdle(t, h, false, "its agent has a goal")
 	const refused = "its agent works in the background (/goal be fast): end that first, with `duet-rpc session interrupt 1.1`"
 	yes := true
-	_, err := h.Settings().Update(t.Context(), s.HumanLayerSession, sessionsettings.Change{Archived: &yes})
+	_, err := h.Settings().Update(t.Context(), s.HumanLayerSession, domain.SettingsChanged{Archived: &yes})
 	require.ErrorContains(t, err, refused)
 	_, err = h.Delete(t.Context(), s.HumanLayerSession)
 	require.ErrorContains(t, err, refused)
 	works([]domain.BackgroundTask{})
 	requireIdle(t, h, true, "the goal is reached")
-	must(h.Settings().Update(t.Context(), s.HumanLayerSession, sessionsettings.Change{Archived: &yes}))(t)
+	must(h.Settings().Update(t.Context(), s.HumanLayerSession, domain.SettingsChanged{Archived: &yes}))(t)
 	must(h.Delete(t.Context(), s.HumanLayerSession))(t)
 }
 

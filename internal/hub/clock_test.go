@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // A wallClock is a system clock that a test sets. Timers do not follow it.
@@ -38,8 +37,8 @@ func TestBypassEndsAlthoughTheClockWasSetBack(t *testing.T) {
 				h := openHub(t, file, askOnce, clock.option)
 				first := launchIn(t, h, "a", "p")
 				synctest.Wait()
-				yes, minute := true, time.Minute
-				must(h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute}))(t)
+				yes := true
+				must(h.Settings().Update(context.Background(), first.HumanLayerSession, domain.SettingsChanged{SkipPermissions: &yes, SkipUntil: h.Latest().Add(time.Minute)}))(t)
 				assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)
 				time.Sleep(30 * time.Second)
 				clock.set(-5 * time.Hour)

@@ -11,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -58,7 +57,7 @@ func (c AgentChoice) apply(session *domain.Session) {
 		session.Agent, session.Model, session.Settings.Options = c.Agent, "", nil
 	}
 	session.Model = cmp.Or(c.Model, session.Model)
-	session.Settings.Options = sessionsettings.WithOptions(session.Settings.Options, c.Options)
+	session.Settings.Options = domain.WithOptions(session.Settings.Options, c.Options)
 }
 
 // Continue creates a turn that follows another one. If that is the session's last turn or has not

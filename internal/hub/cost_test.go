@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -89,7 +88,7 @@ func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
 	}
 	updates, lists := count("UpdateRun"), count("RunsOfThread")
 	mode := catalog.ModeAcceptEdits
-	must(h.Settings().Update(t.Context(), first.UUID, sessionsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(t.Context(), first.UUID, domain.SettingsChanged{Mode: &mode}))(t)
 	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
 	assert.Equal(t, lists, count("RunsOfThread"), "nor read")
 

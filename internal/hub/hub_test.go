@@ -20,7 +20,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
@@ -269,7 +268,7 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
 		first := await(t, h, launch(t, h, "p"))
 		mode := catalog.ModePlan
-		_, changed := h.Settings().Update(ctx, first.UUID, sessionsettings.Change{Mode: &mode})
+		_, changed := h.Settings().Update(ctx, first.UUID, domain.SettingsChanged{Mode: &mode})
 		if held {
 			assert.NoError(t, err, driver)
 			assert.NoError(t, changed, driver)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // reader asks to read and then to write.
@@ -58,7 +57,7 @@ func TestWhatFollowsATurnMayDoWhatItMight(t *testing.T) {
 
 	// The default, unless overridden.
 	mode := catalog.ModeDefault
-	must(h.Settings().Update(context.Background(), s.UUID, sessionsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(context.Background(), s.UUID, domain.SettingsChanged{Mode: &mode}))(t)
 	next = must(h.Continue(context.Background(), ContinueSpec{From: next.UUID, Prompt: "on", Tools: []string{"Write"}}))(t)
 	assert.Equal(t, []any{[]string{"Write"}, mode}, []any{next.Tools, next.Mode})
 	approve(t, h, pendingOf(t, h, 1)[0], "")

@@ -20,7 +20,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // Tools that an agent runs without asking need no approval, but a deny rule still applies.
@@ -150,11 +149,11 @@ func TestOneSessionsAnswerAnswersNothingOfAnother(t *testing.T) {
 	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
 	pendingOf(t, h, 2)
 	yes := true
-	must(h.Settings().Update(context.Background(), a.HumanLayerSession, sessionsettings.Change{AutoAcceptEdits: &yes}))(t)
+	must(h.Settings().Update(context.Background(), a.HumanLayerSession, domain.SettingsChanged{AutoAcceptEdits: &yes}))(t)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, a).Result, "new settings answer what waits")
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, b.Session.ID, left[0].Session)
-	must(h.Settings().Update(context.Background(), a.HumanLayerSession, sessionsettings.Change{SkipPermissions: &yes}))(t)
+	must(h.Settings().Update(context.Background(), a.HumanLayerSession, domain.SettingsChanged{SkipPermissions: &yes}))(t)
 	pendingOf(t, h, 1)
 	approve(t, h, left[0], "session")
 	await(t, h, b)
@@ -169,12 +168,12 @@ func TestNewModeAnswersWhatWaitsByWhateverTurn(t *testing.T) {
 	second := launchIn(t, h, "a", "p")
 	pendingOf(t, h, 1)
 	mode := "acceptEdits"
-	must(h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(context.Background(), first.HumanLayerSession, domain.SettingsChanged{Mode: &mode}))(t)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
 	none := "" // an unknown agent, see TestWhatAnAgentIsKnownNotToHaveIsRefused
-	_, err := h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{Mode: &none})
+	_, err := h.Settings().Update(context.Background(), first.HumanLayerSession, domain.SettingsChanged{Mode: &none})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
-	_, err = h.Settings().Update(context.Background(), "nobody", sessionsettings.Change{Mode: &mode})
+	_, err = h.Settings().Update(context.Background(), "nobody", domain.SettingsChanged{Mode: &mode})
 	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, err))
 }
 
@@ -183,8 +182,8 @@ func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
 		h := openHub(t, database(t), askOnce)
 		first := launchIn(t, h, "a", "p")
 		synctest.Wait()
-		yes, minute := true, time.Minute
-		s, err := h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
+		yes := true
+		s, err := h.Settings().Update(context.Background(), first.HumanLayerSession, domain.SettingsChanged{SkipPermissions: &yes, SkipUntil: h.Latest().Add(time.Minute)})
 		require.NoError(t, err)
 		require.NotNil(t, s.Session.Settings.SkipPermissionsUntil)
 		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)

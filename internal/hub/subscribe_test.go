@@ -18,7 +18,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // said returns the text of the deltas of one kind in order of arrival.
@@ -225,7 +224,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
 			// A later event shows that the replay is complete.
 			title := "new " + name
-			must(h.Settings().Update(context.Background(), s.UUID, sessionsettings.Change{Title: &title}))(t)
+			must(h.Settings().Update(context.Background(), s.UUID, domain.SettingsChanged{Title: &title}))(t)
 			count := func(kind domain.EventKind) (n int) {
 				for _, k := range got.kinds() {
 					if k == kind {

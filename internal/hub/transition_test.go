@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -98,7 +97,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	}
 	title, mode := "Named", "plan"
 	own, other := draft("its own"), draft("replaced")
-	must(h.Settings().Update(ctx, own.HumanLayerSession, sessionsettings.Change{Title: &title, Mode: &mode}))(t)
+	must(h.Settings().Update(ctx, own.HumanLayerSession, domain.SettingsChanged{Title: &title, Mode: &mode}))(t)
 	assert.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.Continue(ctx, ContinueSpec{From: own.HumanLayerSession, Fork: true}))))
 
 	launched, err := h.Continue(ctx, ContinueSpec{From: own.HumanLayerSession, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})

@@ -80,6 +80,31 @@ func EditorCall(ctx context.Context, c *client.Client, p protocol.EditorCallPara
 	return Call[protocol.EditorCallResult](ctx, c, "editor.call", p)
 }
 
+// TurnList calls turn.list. It also returns the result as it came.
+func TurnList(ctx context.Context, c *client.Client, p protocol.ListTurnsParams) (protocol.TurnList, json.RawMessage, error) {
+	return Call[protocol.TurnList](ctx, c, "turn.list", p)
+}
+
+// TurnGet calls turn.get. It also returns the result as it came.
+func TurnGet(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.TurnResult, json.RawMessage, error) {
+	return Call[protocol.TurnResult](ctx, c, "turn.get", p)
+}
+
+// TurnInterrupt calls turn.interrupt. It also returns the result as it came.
+func TurnInterrupt(ctx context.Context, c *client.Client, p protocol.InterruptTurnParams) (protocol.InterruptTurnResult, json.RawMessage, error) {
+	return Call[protocol.InterruptTurnResult](ctx, c, "turn.interrupt", p)
+}
+
+// TurnEdit calls turn.edit. It also returns the result as it came.
+func TurnEdit(ctx context.Context, c *client.Client, p protocol.EditTurnParams) (protocol.QueuedTurns, json.RawMessage, error) {
+	return Call[protocol.QueuedTurns](ctx, c, "turn.edit", p)
+}
+
+// TurnMove calls turn.move. It also returns the result as it came.
+func TurnMove(ctx context.Context, c *client.Client, p protocol.MoveTurnParams) (protocol.QueuedTurns, json.RawMessage, error) {
+	return Call[protocol.QueuedTurns](ctx, c, "turn.move", p)
+}
+
 // AttemptStart calls attempt.start. It also returns the result as it came.
 func AttemptStart(ctx context.Context, c *client.Client, p protocol.StartAttemptsParams) (protocol.StartAttemptsResult, json.RawMessage, error) {
 	return Call[protocol.StartAttemptsResult](ctx, c, "attempt.start", p)
@@ -120,6 +145,11 @@ func SessionGet(ctx context.Context, c *client.Client, p protocol.SessionRefPara
 	return Call[protocol.GetSessionResult](ctx, c, "session.get", p)
 }
 
+// SessionSet calls session.set. It also returns the result as it came.
+func SessionSet(ctx context.Context, c *client.Client, p protocol.SetSessionParams) (protocol.SetSessionResult, json.RawMessage, error) {
+	return Call[protocol.SetSessionResult](ctx, c, "session.set", p)
+}
+
 // SessionRename calls session.rename. It also returns the result as it came.
 func SessionRename(ctx context.Context, c *client.Client, p protocol.RenameSessionParams) (protocol.Empty, json.RawMessage, error) {
 	return Call[protocol.Empty](ctx, c, "session.rename", p)
@@ -143,36 +173,6 @@ func SessionLand(ctx context.Context, c *client.Client, p protocol.LandParams) (
 // SessionDiscard calls session.discard. It also returns the result as it came.
 func SessionDiscard(ctx context.Context, c *client.Client, p protocol.DiscardParams) (protocol.DiscardResult, json.RawMessage, error) {
 	return Call[protocol.DiscardResult](ctx, c, "session.discard", p)
-}
-
-// TurnList calls turn.list. It also returns the result as it came.
-func TurnList(ctx context.Context, c *client.Client, p protocol.ListTurnsParams) (protocol.TurnList, json.RawMessage, error) {
-	return Call[protocol.TurnList](ctx, c, "turn.list", p)
-}
-
-// TurnGet calls turn.get. It also returns the result as it came.
-func TurnGet(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.TurnResult, json.RawMessage, error) {
-	return Call[protocol.TurnResult](ctx, c, "turn.get", p)
-}
-
-// TurnInterrupt calls turn.interrupt. It also returns the result as it came.
-func TurnInterrupt(ctx context.Context, c *client.Client, p protocol.InterruptTurnParams) (protocol.InterruptTurnResult, json.RawMessage, error) {
-	return Call[protocol.InterruptTurnResult](ctx, c, "turn.interrupt", p)
-}
-
-// TurnEdit calls turn.edit. It also returns the result as it came.
-func TurnEdit(ctx context.Context, c *client.Client, p protocol.EditTurnParams) (protocol.QueuedTurns, json.RawMessage, error) {
-	return Call[protocol.QueuedTurns](ctx, c, "turn.edit", p)
-}
-
-// TurnMove calls turn.move. It also returns the result as it came.
-func TurnMove(ctx context.Context, c *client.Client, p protocol.MoveTurnParams) (protocol.QueuedTurns, json.RawMessage, error) {
-	return Call[protocol.QueuedTurns](ctx, c, "turn.move", p)
-}
-
-// SessionSet calls session.set. It also returns the result as it came.
-func SessionSet(ctx context.Context, c *client.Client, p protocol.SetSessionParams) (protocol.SetSessionResult, json.RawMessage, error) {
-	return Call[protocol.SetSessionResult](ctx, c, "session.set", p)
 }
 
 // AgentDescribe calls agent.describe. It also returns the result as it came.
@@ -380,10 +380,10 @@ var untilDone = []string{
 	"attempt.choose",
 	"launchSession",
 	"session.start",
+	"session.set",
 	"session.delete",
 	"session.land",
 	"session.discard",
-	"session.set",
 	"agent.check",
 	"agent.login",
 	"agent.logout",

@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -25,23 +24,6 @@ type SignInStatus struct {
 	Agent   string             `json:"agent" doc:"The agent's name in the configuration."`
 	Report  domain.AgentReport `json:"report"`
 	Missing []string           `json:"missing_keys,omitempty" doc:"Configured keys that Duet could not get, for people. The agent was started without them."`
-}
-
-type SetSessionParams struct {
-	Session Ref               `json:"session" doc:"The session."`
-	Agent   *string           `json:"agent,omitempty" doc:"Another configured agent, which continues the session from the next prompt on."`
-	Mode    *string           `json:"mode,omitempty" doc:"A mode of the agent, or default, acceptEdits, bypassPermissions or plan (\"Modes\")."`
-	Model   *string           `json:"model,omitempty" doc:"A model of the agent. Empty ends the request for a model."`
-	Options map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option."`
-}
-
-func (p SetSessionParams) Check() error {
-	return cmp.Or(NotEmpty("session", string(p.Session)), NotEmptyIfGiven("agent", p.Agent))
-}
-
-type SetSessionResult struct {
-	Live bool `json:"live" doc:"true: the agent is working and has accepted the change. false: it gets the change with the next prompt."`
-	Turn Turn `json:"turn" doc:"As in turn.get."`
 }
 
 type DescribeAgentParams struct {

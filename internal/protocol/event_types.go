@@ -131,26 +131,6 @@ type ApprovalClosedEvent struct {
 	Explanation string       `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
 }
 
-// A SessionEvent has the settings of a session that changed, with the names of a [Turn].
-type SessionEvent struct {
-	Title                *string           `json:"title,omitempty"`
-	Mode                 *string           `json:"mode,omitempty"`
-	Model                *string           `json:"model,omitempty"`
-	AutoAcceptEdits      *bool             `json:"auto_accept_edits,omitempty"`
-	SkipPermissions      *bool             `json:"skip_permissions,omitempty"`
-	SkipUntil            time.Time         `json:"skip_permissions_until,omitzero"`
-	Archived             *bool             `json:"archived,omitempty"`
-	Options              map[string]string `json:"options,omitempty" doc:"The agent's other settings, by their ids."`
-	RequestedAgent       *string           `json:"requested_agent,omitempty"`
-	Reason               string            `json:"reason,omitempty"`
-	AgentSessionID       string            `json:"agent_session_id,omitempty" doc:"The agent's own id of the session."`
-	AgentSessionReplaced bool              `json:"agent_session_was_replaced,omitempty" doc:"The agent could not continue its session and began another one."`
-	Forked               bool              `json:"forked,omitempty" doc:"The agent forked its own session."`
-	AgentMode            string            `json:"agent_mode,omitempty" doc:"The mode that the agent reports."`
-	AgentModes           []string          `json:"agent_modes,omitempty" doc:"The ids of all modes of the agent."`
-	AgentModeChoices     []domain.Choice   `json:"agent_mode_choices,omitempty" doc:"All modes of the agent, with their names."`
-}
-
 // An AgentSessionEvent has the changed parts of an agent's report about its session, each whole.
 type AgentSessionEvent struct {
 	AgentSession
@@ -314,14 +294,6 @@ type TriggerFiredEvent struct {
 	Channel   string `json:"channel,omitempty"`
 	Approval  string `json:"approval,omitempty" doc:"The question that the trigger waits for."`
 	Error     string `json:"error,omitempty"`
-}
-
-// A SessionDeletedEvent says that turns of a session were deleted.
-type SessionDeletedEvent struct {
-	SessionUUID string   `json:"session_uuid"`
-	Turns       []string `json:"turns" doc:"The numbers of the turns, such as 12.3."`
-	TurnUUIDs   []string `json:"turn_uuids"`
-	Kept        int      `json:"kept,omitempty" doc:"Number of turns that stay because other sessions were forked from them."`
 }
 
 // A SecretEvent asks for an API key.

@@ -95,10 +95,7 @@ func data(e domain.Event) any {
 			Edited: p.InputEdited, Explanation: p.Explanation,
 		}
 	case domain.SettingsChanged:
-		return &SessionEvent{
-			Title: p.Title, Mode: p.Mode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions,
-			SkipUntil: p.SkipUntil.UTC(), Archived: p.Archived, Reason: p.Reason, Options: p.Options, RequestedAgent: p.Agent,
-		}
+		return settingsEvent(p)
 	case domain.NativeSessionChanged:
 		return &SessionEvent{AgentSessionID: p.NativeSession, AgentSessionReplaced: p.Replaced, Forked: p.Forked}
 	case domain.AgentModeChanged:
@@ -172,17 +169,6 @@ func toolCall(p domain.ToolCallChanged) *Item {
 		i.Details, i.RefusedBy, i.Refusal = ToolDetailsOf(*p.Details), p.Details.RefusedBy, p.Details.Refusal
 	}
 	return i
-}
-
-func deletedEvent(session int64, p domain.SessionDeleted) *SessionDeletedEvent {
-	d := &SessionDeletedEvent{SessionUUID: p.SessionUUID, Turns: []string{}, TurnUUIDs: []string{}, Kept: p.Kept}
-	for _, r := range p.Turns {
-		d.TurnUUIDs = append(d.TurnUUIDs, r.HumanLayerSession)
-		if r.Number > 0 { // unknown in an event of an earlier version
-			d.Turns = append(d.Turns, domain.Turn{Session: session, Number: r.Number}.Name())
-		}
-	}
-	return d
 }
 
 // A GateResult is the result of a gate, for clients.

@@ -1,9 +1,12 @@
 package protocol
 
 import (
+	"cmp"
 	"encoding/json"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A LeafFilter selects sessions in lists.
@@ -113,4 +116,120 @@ type NextTurn struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`
 	TimeoutMS *uint           `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous turn."`
 	Gated
+}
+
+type SessionListParams struct {
+	Filter LeafFilter `json:"filter,omitempty" doc:"Absent or empty: all sessions."`
+	Limit  *uint      `json:"limit,omitempty" doc:"Default 500, at most 1000."`
+	Before Ref        `json:"before,omitempty" doc:"Only sessions whose last turn is older than this turn, for paging."`
+}
+
+type SessionsResult struct {
+	Sessions   []*Turn `json:"sessions" doc:"Each by its last turn."`
+	NextBefore string  `json:"next_before,omitempty" doc:"Present if there may be more: pass it as before."`
+}
+
+// SessionRefParams name a session.
+type SessionRefParams struct {
+	Session Ref `json:"session" doc:"The session, such as 12."`
+}
+
+func (p SessionRefParams) Check() error { return NotEmpty("session", string(p.Session)) }
+
+type GetSessionResult struct {
+	Session Turn             `json:"session" doc:"The session by its last turn."`
+	Queued  []*WaitingPrompt `json:"queued" doc:"The queued prompts, the next one first."`
+}
+
+type ArchiveSessionsParams struct {
+	Sessions []Ref `json:"sessions" doc:"The sessions."`
+	Archived *bool `json:"archived,omitempty" doc:"Default true; false restores the sessions."`
+}
+
+func (p ArchiveSessionsParams) Check() error {
+	if len(p.Sessions) == 0 {
+		return server.InvalidParam(server.ParamError{Param: "sessions", Expected: "an array that is not empty", Received: "an empty array"})
+	}
+	return nil
+}
+
+type ArchiveSessionsResult struct {
+	Failed []string `json:"failed" doc:"The sessions that could not be changed."`
+}
+
+type RenameSessionParams struct {
+	Session Ref    `json:"session" doc:"The session."`
+	Title   string `json:"title" doc:"The new title. Empty: none."`
+}
+
+func (p RenameSessionParams) Check() error { return NotEmpty("session", string(p.Session)) }
+
+type SetSessionParams struct {
+	Session Ref               `json:"session" doc:"The session."`
+	Agent   *string           `json:"agent,omitempty" doc:"Another configured agent, which continues the session from the next prompt on."`
+	Mode    *string           `json:"mode,omitempty" doc:"A mode of the agent, or default, acceptEdits, bypassPermissions or plan (\"Modes\")."`
+	Model   *string           `json:"model,omitempty" doc:"A model of the agent. Empty ends the request for a model."`
+	Options map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option."`
+
+	AutoAcceptEdits       *bool     `json:"auto_accept_edits,omitempty" doc:"Edits of files need no approval."`
+	SkipPermissions       *bool     `json:"skip_permissions,omitempty" doc:"Nothing needs approval."`
+	SkipPermissionsMS     *int64    `json:"skip_permissions_ms,omitempty" doc:"For how long, in milliseconds. Absent or 0: unlimited."`
+	AdditionalDirectories *[]string `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use from its next start on."`
+}
+
+func (p SetSessionParams) Check() error {
+	return cmp.Or(NotEmpty("session", string(p.Session)), NotEmptyIfGiven("agent", p.Agent))
+}
+
+type SetSessionResult struct {
+	Live bool `json:"live" doc:"true: the agent is working and has accepted the change. false: it gets the change with the next prompt."`
+	Turn Turn `json:"turn" doc:"As in turn.get."`
+}
+
+// A SessionEvent has the settings of a session that changed, with the names of a [Turn].
+type SessionEvent struct {
+	Title                *string           `json:"title,omitempty"`
+	Mode                 *string           `json:"mode,omitempty"`
+	Model                *string           `json:"model,omitempty"`
+	AutoAcceptEdits      *bool             `json:"auto_accept_edits,omitempty"`
+	SkipPermissions      *bool             `json:"skip_permissions,omitempty"`
+	SkipUntil            time.Time         `json:"skip_permissions_until,omitzero"`
+	Archived             *bool             `json:"archived,omitempty"`
+	AdditionalDirs       *[]string         `json:"additional_directories,omitempty"`
+	Options              map[string]string `json:"options,omitempty" doc:"The agent's other settings, by their ids."`
+	RequestedAgent       *string           `json:"requested_agent,omitempty"`
+	Reason               string            `json:"reason,omitempty"`
+	AgentSessionID       string            `json:"agent_session_id,omitempty" doc:"The agent's own id of the session."`
+	AgentSessionReplaced bool              `json:"agent_session_was_replaced,omitempty" doc:"The agent could not continue its session and began another one."`
+	Forked               bool              `json:"forked,omitempty" doc:"The agent forked its own session."`
+	AgentMode            string            `json:"agent_mode,omitempty" doc:"The mode that the agent reports."`
+	AgentModes           []string          `json:"agent_modes,omitempty" doc:"The ids of all modes of the agent."`
+	AgentModeChoices     []domain.Choice   `json:"agent_mode_choices,omitempty" doc:"All modes of the agent, with their names."`
+}
+
+func settingsEvent(c domain.SettingsChanged) *SessionEvent {
+	return &SessionEvent{
+		Title: c.Title, Mode: c.Mode, Model: c.Model, AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
+		SkipUntil: c.SkipUntil.UTC(), Archived: c.Archived, AdditionalDirs: c.AdditionalDirectories, Reason: c.Reason, Options: c.Options,
+		RequestedAgent: c.Agent,
+	}
+}
+
+// A SessionDeletedEvent says that turns of a session were deleted.
+type SessionDeletedEvent struct {
+	SessionUUID string   `json:"session_uuid"`
+	Turns       []string `json:"turns" doc:"The numbers of the turns, such as 12.3."`
+	TurnUUIDs   []string `json:"turn_uuids"`
+	Kept        int      `json:"kept,omitempty" doc:"Number of turns that stay because other sessions were forked from them."`
+}
+
+func deletedEvent(session int64, p domain.SessionDeleted) *SessionDeletedEvent {
+	d := &SessionDeletedEvent{SessionUUID: p.SessionUUID, Turns: []string{}, TurnUUIDs: []string{}, Kept: p.Kept}
+	for _, r := range p.Turns {
+		d.TurnUUIDs = append(d.TurnUUIDs, r.HumanLayerSession)
+		if r.Number > 0 { // unknown in an event of an earlier version
+			d.Turns = append(d.Turns, domain.Turn{Session: session, Number: r.Number}.Name())
+		}
+	}
+	return d
 }

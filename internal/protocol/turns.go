@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A Turn is one prompt and the work on it, with what clients show of its session.
@@ -143,29 +142,6 @@ type TurnResult struct {
 	Turn Turn `json:"turn"`
 }
 
-type SessionListParams struct {
-	Filter LeafFilter `json:"filter,omitempty" doc:"Absent or empty: all sessions."`
-	Limit  *uint      `json:"limit,omitempty" doc:"Default 500, at most 1000."`
-	Before Ref        `json:"before,omitempty" doc:"Only sessions whose last turn is older than this turn, for paging."`
-}
-
-type SessionsResult struct {
-	Sessions   []*Turn `json:"sessions" doc:"Each by its last turn."`
-	NextBefore string  `json:"next_before,omitempty" doc:"Present if there may be more: pass it as before."`
-}
-
-// SessionRefParams name a session.
-type SessionRefParams struct {
-	Session Ref `json:"session" doc:"The session, such as 12."`
-}
-
-func (p SessionRefParams) Check() error { return NotEmpty("session", string(p.Session)) }
-
-type GetSessionResult struct {
-	Session Turn             `json:"session" doc:"The session by its last turn."`
-	Queued  []*WaitingPrompt `json:"queued" doc:"The queued prompts, the next one first."`
-}
-
 // A WaitingPrompt is a queued prompt.
 type WaitingPrompt struct {
 	Turn      string    `json:"turn"`
@@ -195,29 +171,6 @@ type InterruptTurnResult struct {
 	Turn  string `json:"turn"`
 	State string `json:"state" doc:"interrupting; cancelled if the turn had not started; or its final state."`
 }
-
-type ArchiveSessionsParams struct {
-	Sessions []Ref `json:"sessions" doc:"The sessions."`
-	Archived *bool `json:"archived,omitempty" doc:"Default true; false restores the sessions."`
-}
-
-func (p ArchiveSessionsParams) Check() error {
-	if len(p.Sessions) == 0 {
-		return server.InvalidParam(server.ParamError{Param: "sessions", Expected: "an array that is not empty", Received: "an empty array"})
-	}
-	return nil
-}
-
-type ArchiveSessionsResult struct {
-	Failed []string `json:"failed" doc:"The sessions that could not be changed."`
-}
-
-type RenameSessionParams struct {
-	Session Ref    `json:"session" doc:"The session."`
-	Title   string `json:"title" doc:"The new title. Empty: none."`
-}
-
-func (p RenameSessionParams) Check() error { return NotEmpty("session", string(p.Session)) }
 
 type Empty struct{}
 

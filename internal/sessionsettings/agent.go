@@ -55,7 +55,7 @@ func (ts *Settings) Check(ctx context.Context, from store.Reader, session int64,
 }
 
 // setLive sets the active agent of a session, and reports whether one is active.
-func (ts *Settings) setLive(ctx context.Context, session domain.Session, c Change) (bool, error) {
+func (ts *Settings) setLive(ctx context.Context, session domain.Session, c domain.SettingsChanged) (bool, error) {
 	p := catalog.SetSessionParams{SessionID: session.UUID}
 	set(&p.Mode, c.Mode)
 	set(&p.Model, c.Model)
@@ -85,7 +85,7 @@ func (ts *Settings) setLive(ctx context.Context, session domain.Session, c Chang
 
 // tellInBackground sends a change to the agent after the earlier ones. It never blocks, because the
 // store's writer calls it.
-func (ts *Settings) tellInBackground(s domain.TurnInSession, c Change) {
+func (ts *Settings) tellInBackground(s domain.TurnInSession, c domain.SettingsChanged) {
 	turn := ts.turns.take(s.Session.ID, true)
 	if !ts.telling.Go(func() {
 		defer turn.done()
@@ -97,7 +97,7 @@ func (ts *Settings) tellInBackground(s domain.TurnInSession, c Change) {
 }
 
 // setInBackground is setLive without a waiting caller: a refusal becomes an error of the turn.
-func (ts *Settings) setInBackground(s domain.TurnInSession, c Change) {
+func (ts *Settings) setInBackground(s domain.TurnInSession, c domain.SettingsChanged) {
 	_, refused := ts.setLive(ts.ctx, s.Session, c)
 	if refused == nil || ts.ctx.Err() != nil {
 		return
@@ -242,8 +242,8 @@ func ReportedBy(ctx context.Context, from SettingSessions, session int64, agent 
 
 // agentAfter returns the agent of a session's conversation after a change. It checks that the
 // caller may use that agent.
-func (ts *Settings) agentAfter(ctx context.Context, s domain.TurnInSession, c Change) (string, error) {
-	if !c.isForAnother(s.Session) {
+func (ts *Settings) agentAfter(ctx context.Context, s domain.TurnInSession, c domain.SettingsChanged) (string, error) {
+	if !isForAnother(c, s.Session) {
 		return s.Session.Agent, nil
 	}
 	agent, err := ts.opts.Agents.AgentFor(clientenv.IsRestricted(ctx), *c.Agent)

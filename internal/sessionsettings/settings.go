@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"sync"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -75,17 +73,17 @@ func (ts *Settings) Close(ctx context.Context) error { return ts.telling.Close(c
 
 // Update changes the session of a turn. An active agent gets its mode, model and options afterwards;
 // a refusal becomes an error of its turn. SetAgent waits for the agent instead.
-func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.TurnInSession, error) {
+func (ts *Settings) Update(ctx context.Context, id string, c domain.SettingsChanged) (domain.TurnInSession, error) {
 	if _, err := ts.checkChange(ctx, id, c); err != nil {
 		return domain.TurnInSession{}, err
 	}
-	return ts.keep(ctx, id, c, c.isForAgent)
+	return ts.keep(ctx, id, c, func() bool { return isForAgent(c) })
 }
 
 // SetAgent is Update, but waits until the active agent has accepted its mode, model and options;
 // live reports whether one is active. If the agent refuses, nothing changes. SetAgent overwrites
 // changes that Update stored meanwhile, because it comes later.
-func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.TurnInSession, live bool, err error) {
+func (ts *Settings) SetAgent(ctx context.Context, id string, c domain.SettingsChanged) (s domain.TurnInSession, live bool, err error) {
 	named, err := ts.checkChange(ctx, id, c)
 	if err != nil {
 		return domain.TurnInSession{}, false, err
@@ -100,18 +98,18 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 		}
 		return domain.TurnInSession{}, false, ctx.Err()
 	}
-	if !c.isForAnother(named.Session) {
+	if !isForAnother(c, named.Session) {
 		if live, err = ts.setLive(ctx, named.Session, c); err != nil {
 			return domain.TurnInSession{}, false, err
 		}
 	}
 	// Settings stored meanwhile reach the agent first; then this change is sent again and wins.
-	s, err = ts.keep(ctx, id, c, func() bool { return c.isForAgent() && turn.isOvertaken() })
+	s, err = ts.keep(ctx, id, c, func() bool { return isForAgent(c) && turn.isOvertaken() })
 	return s, live, err
 }
 
 // checkChange refuses an invalid change, and returns the session that id names.
-func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domain.TurnInSession, error) {
+func (ts *Settings) checkChange(ctx context.Context, id string, c domain.SettingsChanged) (domain.TurnInSession, error) {
 	if c.Mode != nil && *c.Mode == "" {
 		return domain.TurnInSession{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duets...)
 	}
@@ -131,7 +129,7 @@ func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domai
 
 // keep stores a checked change. If tell returns true at the commit, the agent gets the changes
 // afterwards, one after the other.
-func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() bool) (domain.TurnInSession, error) {
+func (ts *Settings) keep(ctx context.Context, id string, c domain.SettingsChanged, tell func() bool) (domain.TurnInSession, error) {
 	var turn domain.Turn
 	err := ts.opts.Turns.Write(ctx, func(t store.Tx) error {
 		var err error
@@ -145,11 +143,9 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 		if err != nil {
 			return err
 		}
-		changed := domain.SettingsChanged{
-			Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived, AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
-			Options: c.Options,
-		}
-		if c.isForAnother(session) {
+		changed := c
+		changed.Agent = nil
+		if isForAnother(c, session) {
 			agent, err := ts.opts.Agents.AgentFor(clientenv.IsRestricted(ctx), *c.Agent)
 			if err != nil {
 				return err
@@ -161,22 +157,7 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 				return err
 			}
 		}
-		set(&session.Title, c.Title)
-		set(&session.Mode, c.Mode)
-		set(&session.Model, c.Model)
-		set(&session.Archived, c.Archived)
-		set(&session.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
-		set(&session.Settings.SkipPermissions, c.SkipPermissions)
-		set(&session.Settings.AdditionalDirectories, c.AdditionalDirectories)
-		session.Settings.Options = WithOptions(session.Settings.Options, c.Options)
-		if c.SkipPermissions != nil {
-			session.Settings.SkipPermissionsUntil = nil
-			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
-				until := t.Now().Add(*d).UTC()
-				session.Settings.SkipPermissionsUntil = &until
-				changed.SkipUntil = until
-			}
-		}
+		changed.Apply(&session)
 		set(&turn.Title, c.Title)
 		set(&turn.Mode, c.Mode)
 		if err := t.UpdateTurn(turn); err != nil {
@@ -207,48 +188,14 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 	return ts.opts.Query.ByTurn(ctx, turn.ID)
 }
 
-// Change is a change of a session's settings; a nil field means no change.
-type Change struct {
-	Agent                  *string // configured name; the fields below then apply to that agent
-	Title                  *string
-	Mode                   *string
-	Model                  *string
-	AutoAcceptEdits        *bool
-	SkipPermissions        *bool
-	SkipPermissionsTimeout *time.Duration // 0: unlimited
-	Archived               *bool
-	AdditionalDirectories  *[]string
-	Options                map[string]string // the agent's options by id; "" removes one; nil: no change
-}
-
-// isForAnother reports whether it changes the session's agent.
-func (c Change) isForAnother(session domain.Session) bool {
+// isForAnother reports whether a change changes the session's agent.
+func isForAnother(c domain.SettingsChanged, session domain.Session) bool {
 	return c.Agent != nil && *c.Agent != session.Agent
 }
 
-// isForAgent reports whether the agent must get it.
-func (c Change) isForAgent() bool {
+// isForAgent reports whether the agent must get a change.
+func isForAgent(c domain.SettingsChanged) bool {
 	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
-}
-
-// WithOptions returns options with a change applied; "" removes an option.
-func WithOptions(options, change map[string]string) map[string]string {
-	if len(change) == 0 {
-		return options
-	}
-	changed := maps.Clone(options)
-	if changed == nil {
-		changed = make(map[string]string)
-	}
-	for id, value := range change {
-		if changed[id] = value; value == "" {
-			delete(changed, id)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	return changed
 }
 
 // set sets *field to *value unless value is nil.

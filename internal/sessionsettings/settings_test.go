@@ -139,7 +139,7 @@ func (w *world) turn(t *testing.T, id int64) domain.Turn {
 func TestModeOfTurns(t *testing.T) {
 	w := newWorld(t)
 	turns := w.session(t, domain.Completed, domain.Running, domain.Queued)
-	s, err := w.Update(t.Context(), turns[1].UUID, Change{Mode: new(catalog.ModePlan)})
+	s, err := w.Update(t.Context(), turns[1].UUID, domain.SettingsChanged{Mode: new(catalog.ModePlan)})
 	require.NoError(t, err)
 	assert.Equal(t, catalog.ModePlan, s.Session.Mode)
 	assert.Equal(t, turns[2].ID, s.Session.Settings.ModeTurn)
@@ -155,9 +155,9 @@ func TestOptionsAndDeadline(t *testing.T) {
 	w := newWorld(t)
 	id := w.session(t, domain.Completed)[0].UUID
 	var s domain.TurnInSession
-	for _, c := range []Change{
+	for _, c := range []domain.SettingsChanged{
 		{Options: map[string]string{"a": "1", "b": "2"}, Title: new("title"), AdditionalDirectories: &[]string{"/q"}},
-		{Options: map[string]string{"a": "", "c": "3"}, SkipPermissions: new(true), SkipPermissionsTimeout: new(time.Hour)},
+		{Options: map[string]string{"a": "", "c": "3"}, SkipPermissions: new(true), SkipUntil: time.Now().Add(time.Hour)},
 	} {
 		var err error
 		s, err = w.Update(t.Context(), id, c)
@@ -168,7 +168,7 @@ func TestOptionsAndDeadline(t *testing.T) {
 	assert.Equal(t, []string{"/q"}, s.Session.Settings.AdditionalDirectories)
 	require.NotNil(t, s.Session.Settings.SkipPermissionsUntil)
 	assert.WithinDuration(t, time.Now().Add(time.Hour), *s.Session.Settings.SkipPermissionsUntil, 10*time.Minute)
-	for _, c := range []Change{{SkipPermissions: new(true)}, {SkipPermissions: new(false), SkipPermissionsTimeout: new(time.Hour)}} {
+	for _, c := range []domain.SettingsChanged{{SkipPermissions: new(true)}, {SkipPermissions: new(false), SkipUntil: time.Now().Add(time.Hour)}} {
 		s, err := w.Update(t.Context(), id, c)
 		require.NoError(t, err)
 		assert.Nil(t, s.Session.Settings.SkipPermissionsUntil)
@@ -180,7 +180,7 @@ func TestRefusedChanges(t *testing.T) {
 	w := newWorld(t)
 	w.works = true
 	turn := w.session(t, domain.Running)[0]
-	for text, c := range map[string]Change{
+	for text, c := range map[string]domain.SettingsChanged{
 		"permission_mode: expected a permission mode, received an empty string": {Mode: new("")},
 		`model: expected a model of the agent fake, received "huge"`:            {Model: new("huge"), Title: new("x")},
 	} {
@@ -189,7 +189,7 @@ func TestRefusedChanges(t *testing.T) {
 		_, _, err = w.SetAgent(t.Context(), turn.UUID, c)
 		assert.EqualError(t, err, text)
 	}
-	_, err := w.Update(t.Context(), "nothing", Change{Title: new("x")})
+	_, err := w.Update(t.Context(), "nothing", domain.SettingsChanged{Title: new("x")})
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, domain.KindTurnNotFound, refused.Kind)
@@ -205,19 +205,19 @@ func TestSetAgent(t *testing.T) {
 	turn := w.session(t, domain.Running)[0]
 	for _, works := range []bool{false, true} {
 		w.works = works
-		s, live, err := w.SetAgent(t.Context(), turn.UUID, Change{Model: new("small"), Options: map[string]string{"a": ""}})
+		s, live, err := w.SetAgent(t.Context(), turn.UUID, domain.SettingsChanged{Model: new("small"), Options: map[string]string{"a": ""}})
 		require.NoError(t, err)
 		assert.Equal(t, works, live)
 		assert.Equal(t, "small", s.Session.Model)
 	}
-	_, _, err := w.SetAgent(t.Context(), turn.UUID, Change{Title: new("T")})
+	_, _, err := w.SetAgent(t.Context(), turn.UUID, domain.SettingsChanged{Title: new("T")})
 	require.NoError(t, err)
 	assert.Equal(t, []catalog.SetSessionParams{{SessionID: w.set[0].SessionID, Model: "small"}}, w.set, "an option that is not asked for any more and a title are nothing to set")
 	w.result = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
-	_, _, err = w.SetAgent(t.Context(), turn.UUID, Change{Model: new("large"), Title: new("U")})
+	_, _, err = w.SetAgent(t.Context(), turn.UUID, domain.SettingsChanged{Model: new("large"), Title: new("U")})
 	assert.EqualError(t, err, "not now")
 	w.err = errors.New("it has gone")
-	_, _, err = w.SetAgent(t.Context(), turn.UUID, Change{Model: new("large")})
+	_, _, err = w.SetAgent(t.Context(), turn.UUID, domain.SettingsChanged{Model: new("large")})
 	assert.EqualError(t, err, "cannot send the setting to the agent: it has gone")
 	assert.ErrorIs(t, err, w.err)
 	session, err := w.store.Session(t.Context(), turn.Session)
@@ -229,7 +229,7 @@ func TestSetAgent(t *testing.T) {
 func TestRefusalIsToldToTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.works, w.result = true, catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
-	s, err := w.Update(t.Context(), w.session(t, domain.Running)[0].UUID, Change{Model: new("large")})
+	s, err := w.Update(t.Context(), w.session(t, domain.Running)[0].UUID, domain.SettingsChanged{Model: new("large")})
 	require.NoError(t, err)
 	assert.Equal(t, "large", s.Session.Model)
 	require.NoError(t, w.Close(t.Context()))
@@ -246,11 +246,11 @@ func TestAgentEndsWithWhatIsKept(t *testing.T) {
 		turn := w.session(t, domain.Running)[0]
 		w.setting = func() {
 			for _, model := range meanwhile {
-				_, err := w.Update(t.Context(), turn.UUID, Change{Model: &model, Options: map[string]string{"a": model}})
+				_, err := w.Update(t.Context(), turn.UUID, domain.SettingsChanged{Model: &model, Options: map[string]string{"a": model}})
 				assert.NoError(t, err)
 			}
 		}
-		_, live, err := w.SetAgent(t.Context(), turn.UUID, Change{Model: new("small"), Options: map[string]string{"a": "1"}})
+		_, live, err := w.SetAgent(t.Context(), turn.UUID, domain.SettingsChanged{Model: new("small"), Options: map[string]string{"a": "1"}})
 		require.NoError(t, err)
 		assert.True(t, live)
 		require.NoError(t, w.Close(t.Context()))
@@ -272,7 +272,7 @@ func TestAgentIsToldInOrder(t *testing.T) {
 	var want, got []string
 	for i := range 60 {
 		want = append(want, fmt.Sprint(i))
-		_, err := w.Update(t.Context(), id, Change{Options: map[string]string{"n": want[i]}})
+		_, err := w.Update(t.Context(), id, domain.SettingsChanged{Options: map[string]string{"n": want[i]}})
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close(t.Context()))

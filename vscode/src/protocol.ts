@@ -2833,6 +2833,7 @@ export type SessionEvent = {
   skip_permissions?: boolean;
   skip_permissions_until?: string;
   archived?: boolean;
+  additional_directories?: Array<string>;
   /** The agent's other settings, by their ids. */
   options?: Record<string, string>;
   requested_agent?: string;
@@ -3004,6 +3005,14 @@ export type SetSessionParams = {
   model?: string;
   /** Values of the agent's options, by option id. An empty value ends the request for that option. */
   options?: Record<string, string>;
+  /** Edits of files need no approval. */
+  auto_accept_edits?: boolean;
+  /** Nothing needs approval. */
+  skip_permissions?: boolean;
+  /** For how long, in milliseconds. Absent or 0: unlimited. */
+  skip_permissions_ms?: number;
+  /** Directories in addition to working_dir that the agent may use from its next start on. */
+  additional_directories?: Array<string>;
 };
 
 export type SetSessionResult = {
@@ -4059,6 +4068,16 @@ export interface Methods {
   "editor.saved": { params: EditorSavedParams; result: Success };
   /** Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
   "editor.call": { params: EditorCallParams; result: EditorCallResult };
+  /** Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more. */
+  "turn.list": { params: ListTurnsParams; result: TurnList };
+  /** Returns a turn, without the items of the conversation. */
+  "turn.get": { params: TurnParams; result: TurnResult };
+  /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
+  "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
+  /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed. */
+  "turn.edit": { params: EditTurnParams; result: QueuedTurns };
+  /** Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed. */
+  "turn.move": { params: MoveTurnParams; result: QueuedTurns };
   /** Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others. */
   "attempt.start": { params: StartAttemptsParams; result: StartAttemptsResult };
   /** Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the session is not one of several. */
@@ -4097,28 +4116,18 @@ export interface Methods {
   "session.list": { params: SessionListParams; result: SessionsResult };
   /** Returns a session by its last turn, and its queued prompts, the next one first. */
   "session.get": { params: SessionRefParams; result: GetSessionResult };
+  /** Sets the mode, model or options of a session's agent, its permissions or directories. A working agent gets a mode, model or options at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`). */
+  "session.set": { params: SetSessionParams; result: SetSessionResult };
   /** Sets the title of a session. */
   "session.rename": { params: RenameSessionParams; result: Record<string, never> };
   /** Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session. */
   "session.archive": { params: ArchiveSessionsParams; result: ArchiveSessionsResult };
-  /** Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
+  /** Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session.deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
   "session.delete": { params: SessionRefParams; result: DeleteSessionResult };
   /** Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
   "session.land": { params: LandParams; result: LandResult };
   /** Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`. */
   "session.discard": { params: DiscardParams; result: DiscardResult };
-  /** Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more. */
-  "turn.list": { params: ListTurnsParams; result: TurnList };
-  /** Returns a turn, without the items of the conversation. */
-  "turn.get": { params: TurnParams; result: TurnResult };
-  /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
-  "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
-  /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
-  "turn.edit": { params: EditTurnParams; result: QueuedTurns };
-  /** Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
-  "turn.move": { params: MoveTurnParams; result: QueuedTurns };
-  /** Sets the mode, model or options of a session's agent. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`). */
-  "session.set": { params: SetSessionParams; result: SetSessionResult };
   /** Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands. */
   "agent.describe": { params: DescribeAgentParams; result: AgentDescription };
   /** Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing. */
@@ -4268,10 +4277,10 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "attempt.choose",
   "launchSession",
   "session.start",
+  "session.set",
   "session.delete",
   "session.land",
   "session.discard",
-  "session.set",
   "agent.check",
   "agent.login",
   "agent.logout",

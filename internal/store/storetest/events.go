@@ -33,7 +33,7 @@ func payloads() []domain.Payload {
 			Elicitation: domain.Elicitation{Mode: domain.ElicitURL, Schema: raw, URL: text, ID: "i"},
 		},
 		domain.ApprovalResolved{ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Status: "s", Response: text, Comment: "c", Option: "o", DecidedBy: "d", Title: "t", Tool: "T", InputEdited: true, Explanation: "e"},
-		domain.SettingsChanged{Title: &text, Mode: &text, Model: &text, AutoAcceptEdits: &yes, SkipPermissions: &yes, SkipUntil: time.Unix(7, 9).UTC(), Archived: &yes, Reason: "r", Agent: &text},
+		domain.SettingsChanged{Title: &text, Mode: &text, Model: &text, AutoAcceptEdits: &yes, SkipPermissions: &yes, SkipUntil: time.Unix(7, 9).UTC(), Archived: &yes, AdditionalDirectories: &[]string{text}, Reason: "r", Agent: &text},
 		domain.SettingsChanged{},
 		domain.NativeSessionChanged{NativeSession: "n", Replaced: true, Forked: true},
 		domain.AgentModeChanged{Mode: "m", Modes: []string{"m", "n"}},
