@@ -493,7 +493,8 @@ Its last turn has no prompt, and the model requests nothing more."
     (should (equal (plist-get (duet-session-usage session) :input_tokens) 7))
     ;; A list that was requested later is applied.
     (should-not (duet-pages-load-sessions
-                 model (vector (duet-model-test--listed :title "Newer" :input_tokens 9))
+                 model (vector (duet-model-test--listed :title "Newer" :input_tokens 9
+                                                       :archived :json-false))
                  (duet-model-clock model)))
     (should (equal (duet-session-title session) "Newer"))
     (should-not (duet-session-archived session))
