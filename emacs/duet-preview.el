@@ -231,7 +231,7 @@ preview runs, open it again."
   "Reload all pages of the preview, in every browser."
   (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
   (duet-connection-request
-   duet-connection 'refresh nil
+   duet-connection 'preview.refresh nil
    :success-fn (lambda (result)
                  (message "%s" (if (zerop (or (duet-get-number result :shown) 0))
                                    "No browser shows the preview"

@@ -23,24 +23,17 @@
     client.environment
     client.build
     exit
-    task.submit
-    task.cancel
-    task.list
-    task.get
-    task.stats
     usage.get
-    chat.send
+    turn.count
     daemon.status
     daemon.listen
+    secret.provide
     daemon.stop
     trigger.list
     trigger.enable
     trigger.disable
     trigger.log
     trigger.test
-    automation.status
-    automation.enable
-    automation.disable
     editor.offer
     editor.saved
     editor.call
@@ -52,17 +45,6 @@
     attempt.start
     attempt.list
     attempt.choose
-    launchSession
-    listSessions
-    getSessionState
-    getSessionLeaves
-    continueSession
-    interruptSession
-    updateSessionSettings
-    updateSessionTitle
-    archiveSession
-    bulkArchiveSessions
-    getRecentPaths
     session.start
     session.prompt
     session.fork
@@ -84,11 +66,8 @@
     agent.forget
     build.run
     build.list
-    build
-    buildBackend
     gate.list
     gate.check
-    getConversation
     session.items
     session.search
     change.list
@@ -96,41 +75,26 @@
     change.revert
     change.reopen
     session.rewind
-    getSessionSnapshots
     attachment.get
-    createApproval
-    fetchApprovals
-    getApproval
-    sendDecision
     approval.list
     approval.get
     approval.decide
     rule.list
     rule.delete
-    askUser
-    requestPermission
-    sendTask
-    cancelTask
+    approval.ask
+    approval.request
     mcp.servers
     mcp.tools
     mcp.call
-    fetch
-    navigate
-    refresh
-    console
-    error
-    updateNavigationState
+    preview.fetch
+    preview.navigate
+    preview.refresh
+    preview.console
+    preview.error
+    preview.navigated
     preview.messages
     event.subscribe
     event.unsubscribe
-    Subscribe
-    Unsubscribe
-    execute_prompt
-    stop_task
-    cancel_task
-    create_message
-    secret.provide
-    spawn_terminal
     terminal.start
     terminal.list
     terminal.attach

@@ -65,7 +65,7 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 	if err != nil {
 		return agentlink.Launch{}, nil, err
 	}
-	ctx = m.Workspaces.context(ctx)
+	ctx = m.Workspaces.Context(ctx)
 	if program := agent.ProgramOn(clientenv.From(ctx)["PATH"]); program != "" { // the hub's process may have another PATH
 		agent.Path, agent.CLI, agent.Available = program, "", true
 	}
@@ -221,7 +221,7 @@ func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p protocol.NativeS
 	if err != nil {
 		return protocol.NativeSessionList{}, err
 	}
-	q := agentlink.Query{Cursor: p.Cursor, Limit: max(1, pageSize(p.Limit, nativeByDefault, nativeAtMost))}
+	q := agentlink.Query{Cursor: p.Cursor, Limit: max(1, protocol.PageSize(p.Limit, nativeByDefault, nativeAtMost))}
 	if p.WorkingDir != "" {
 		if q.Dir, err = h.Adoption().Directory(p.WorkingDir); err != nil {
 			return protocol.NativeSessionList{}, err
@@ -410,7 +410,7 @@ func listTools(ctx context.Context, h *hub.Hub, p protocol.MCPServerName) (proto
 }
 
 func checkCallTool(p protocol.CallToolParams) error {
-	if arguments := orAbsent(p.Arguments); arguments != nil && arguments[0] != '{' {
+	if arguments := protocol.OrAbsent(p.Arguments); arguments != nil && arguments[0] != '{' {
 		return server.InvalidParam(server.ParamError{Param: "arguments", Expected: "object", Received: "another value"})
 	}
 	return cmp.Or(p.MCPServerName.Check(), protocol.NotEmpty("tool", p.Tool))
@@ -422,7 +422,7 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	if err != nil {
 		return r, err
 	}
-	arguments := orAbsent(p.Arguments)
+	arguments := protocol.OrAbsent(p.Arguments)
 	a, err := h.Approvals().Consult(ctx, approval.Inquiry{
 		Spec: approval.Spec{Turn: workingIn(ctx, h, p.Thread), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
 	})

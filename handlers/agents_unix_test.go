@@ -55,7 +55,7 @@ func askable(t *testing.T) (dir string, mine *client) {
 	workspaces := handlers.NewWorkspaces()
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{LogLevel: new(slog.LevelVar), Now: time.Now, Workspaces: workspaces})
-	handlers.RegisterDomain(reg, handlers.Domain{
+	register(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) {
 			return nil, &domain.Error{Kind: domain.KindUnavailable, Message: "none is needed"}
 		},
@@ -158,7 +158,7 @@ func TestSessionsOfAgents(t *testing.T) {
 	testkit.Program(t, program, keeps)
 	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = ["+`"`+program+`"`+"]\nkeys = { THEIR_KEY = \"theirs\" }\n[keys.theirs]\ncommand = [\"echo\", \""+key+"\"]\n"), 0o600))
 	reg := server.NewRegistry()
-	handlers.RegisterDomain(reg, handlers.Domain{
+	register(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil },
 		Configuration: func(bool) (*config.Config, error) {
 			return config.Load(config.Sources{User: file, Getenv: os.Getenv, Trust: config.NewTrust(filepath.Join(w.dir, "trusted.json"))})

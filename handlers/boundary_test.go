@@ -51,8 +51,8 @@ func TestAskUser(t *testing.T) {
 	state = person.state(session)
 	assert.Equal(t, "completed", state["status"])
 
-	// The next question is in the same conversation, and a comment answers it.
-	id = c.send("askUser", `{"message":"Why?"}`)
+	// The next question is in the same session, and a comment answers it.
+	id = c.send("approval.ask", `{"message":"Why?"}`)
 	again := question(t, w, person)
 	assert.Equal(t, q["thread_id"], again["thread_id"])
 	decide(person, again, `"decision":"respond","comment":"because"`)
@@ -72,6 +72,9 @@ func TestRequestPermission(t *testing.T) {
 	e := c.failsAs("requestPermission", `{"tool_name":"Never"}`, -32003, "permission_denied")
 	assert.Contains(t, e.Data["reason"], "rule=")
 	assert.Empty(t, object(t, c.ask("listSessions", `{}`))["sessions"], "a rule's answer starts no session")
+
+	c.failsAs("approval.request", `{"tool_name":"Never"}`, -32051, "permission_denied")
+	assert.Equal(t, r, object(t, c.ask("approval.request", `{"tool_name":"Read","tool_input":{"file_path":"a"}}`)))
 
 	id := c.send("requestPermission", `{"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"toolu_9"}`)
 	decide(person, question(t, w, person), `"decision":"approve","updated_input":{"command":"make -n"}`)
@@ -106,8 +109,8 @@ func TestAQuestionOfASession(t *testing.T) {
 	assert.Equal(t, "running", status())
 
 	// The session also continues after a cancelled question.
-	id = c.send("askUser", `{"message":"And?","thread":"`+session+`"}`)
-	question(t, w, person)
+	id = c.send("approval.ask", `{"message":"And?","session":"1"}`)
+	assert.Equal(t, session, question(t, w, person)["session_id"])
 	c.cancel(id)
 	w.waiting("", 0)
 	assert.Equal(t, "running", status())
@@ -120,6 +123,8 @@ func TestAQuestionOfASession(t *testing.T) {
 	w.until(func() bool { return status() == "interrupted" }, "the session has ended")
 	assert.Equal(t, "bad_state", c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`).Data["kind"])
 	assert.Equal(t, "task_not_found", c.fail("askUser", `{"message":"Still?","thread":"task-0099"}`).Data["kind"])
+	c.failsAs("approval.ask", `{"message":"Still?","session":"99.1"}`, -32050, "not_found")
+	c.rejects("approval.ask", `{"message":""}`, "message")
 }
 
 // A script's question ends with its request, its session or its connection.

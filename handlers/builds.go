@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/build"
-	dboundary "github.com/duet-rpc/duet-rpc/internal/dialect/boundary"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -13,8 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerBuilds registers the methods of the noun build, and build and buildBackend of application
-// boundaries over them.
+// registerBuilds registers the methods of the noun build.
 func registerBuilds(reg *server.Registry, d Domain) {
 	m := builds{d}
 	const how = " Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), " +
@@ -23,10 +21,6 @@ func registerBuilds(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "build.run", m.run, server.LongRunning(),
 		server.Doc("Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest."+how))
 	handle(reg, d, nativeFamily, "build.list", m.list, server.Doc("Lists the builds of the project; build.run runs the first one by default. build.run runs nothing in a project whose configuration waits for trust."))
-	handle(reg, d, boundaryFamily, "build", m.boundary(false), server.LongRunning(),
-		server.Doc("Like build.run. A failed build is the error -32001."))
-	handle(reg, d, boundaryFamily, "buildBackend", m.boundary(true), server.LongRunning(),
-		server.Doc("Like build.run with backend. A failed build is the error -32001."))
 }
 
 type builds struct{ Domain }
@@ -45,24 +39,12 @@ func (builds) list(ctx context.Context, h *hub.Hub, _ none) (protocol.BuildList,
 }
 
 // run is build.run.
-func (m builds) run(ctx context.Context, h *hub.Hub, p protocol.RunBuildParams) (protocol.BuildResult, error) {
-	return m.build(ctx, h, build.Request(p), codeFailed, "")
-}
-
-// boundary returns build or buildBackend of application boundaries.
-func (m builds) boundary(backend bool) func(context.Context, *hub.Hub, dboundary.BuildParams) (protocol.BuildResult, error) {
-	return func(ctx context.Context, h *hub.Hub, p dboundary.BuildParams) (protocol.BuildResult, error) {
-		return m.build(ctx, h, build.Request{Name: p.Name, Backend: backend}, codeBuildFailed, "Build failed: ")
-	}
-}
-
-// build makes a build. code and words begin the error of a failed one.
-func (builds) build(ctx context.Context, h *hub.Hub, r build.Request, code int64, words string) (protocol.BuildResult, error) {
-	result, err := h.Builds().Build(ctx, r, buildListener{server.ConnFrom(ctx)})
+func (builds) run(ctx context.Context, h *hub.Hub, p protocol.RunBuildParams) (protocol.BuildResult, error) {
+	result, err := h.Builds().Build(ctx, build.Request(p), buildListener{server.ConnFrom(ctx)})
 	var failed *build.FailedError
 	switch {
 	case errors.As(err, &failed):
-		return protocol.BuildResult{}, server.NewError(code, words+failed.Error(), failureOf(failed))
+		return protocol.BuildResult{}, server.NewError(codeFailed, failed.Error(), failureOf(failed))
 	case err != nil:
 		return protocol.BuildResult{}, err
 	}
@@ -191,24 +173,4 @@ func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*protocol.Ga
 	current, err := h.Query().ByTurn(ctx, l.Turn)
 	g.SessionID, g.TaskID = current.HumanLayerSession, domain.TaskName(current.Task)
 	return g, err
-}
-
-// gatesAtMost returns an upper limit for the length of gates as JSON, in bytes.
-func gatesAtMost(g *protocol.Gates) int {
-	if g == nil {
-		return 0
-	}
-	total := 500 + textAtMost(&g.Reason)
-	for _, list := range [][]string{g.Gates, g.Failing} {
-		for _, name := range list {
-			total += textAtMost(&name)
-		}
-	}
-	for _, r := range g.Results {
-		total += 300 + textAtMost(&r.Gate, &r.Reason, &r.Output)
-		for _, f := range r.Findings {
-			total += 200 + textAtMost(&f.File, &f.Message, &f.Source)
-		}
-	}
-	return total
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -29,23 +28,12 @@ func registerChanges(reg *server.Registry, d Domain) {
 	}
 	handle(reg, d, f, "session.rewind", rewind, server.LongRunning(),
 		server.Doc("Restores the files that a turn and the later turns of its session have changed, shell commands included, to their state before the turn. Files that others have changed since are left alone, unless all is set. The session stays as it is; fork_turn and prompt are for a fork that continues it from there. Refused while the session works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`)."))
-	handle(reg, d, humanLayerFamily, "getSessionSnapshots", snapshots, server.Releasing(),
-		server.Doc("Returns the files that a session changed, their diffs, and the decision about each change."))
 }
 
 func listChanges(ctx context.Context, h *hub.Hub, p protocol.TurnParams) (protocol.ChangeList, error) {
 	_, r, err := changesOf(ctx, h, string(p.Turn))
-	r.Changes = fit(r.Changes, room(ctx)-encodedSize(r.Diff))
+	r.Changes = protocol.Fit(r.Changes, protocol.Room(ctx)-protocol.EncodedSize(r.Diff))
 	return r, err
-}
-
-func snapshots(ctx context.Context, h *hub.Hub, p humanlayer.SessionParams) (humanlayer.SnapshotsResult, error) {
-	t, all, err := changesOf(ctx, h, p.SessionID)
-	list := make([]*humanlayer.Snapshot, 0, len(all.Changes))
-	for _, c := range all.Changes {
-		list = append(list, humanlayer.SnapshotOf(t.HumanLayerSession, c))
-	}
-	return humanlayer.SnapshotsResult{Snapshots: fit(list, room(ctx)-encodedSize(all.Diff)), Diff: all.Diff, NotRecorded: all.NotRecorded}, err
 }
 
 // changesOf returns a turn and the files that it changed, which the caller fits into the room of the
@@ -62,10 +50,10 @@ func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession
 		return t, r, err
 	}
 	var all strings.Builder
-	hunksLeft := room(ctx) / 4
+	hunksLeft := protocol.Room(ctx) / 4
 	for _, f := range files {
 		one := changeOf(f)
-		if size := encodedSize(one.Hunks); size <= hunksLeft {
+		if size := protocol.EncodedSize(one.Hunks); size <= hunksLeft {
 			hunksLeft -= size
 		} else {
 			one.Hunks = []protocol.Hunk{}
@@ -74,7 +62,7 @@ func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession
 		r.Changes = append(r.Changes, one)
 	}
 	r.Diff = all.String()
-	for limit := room(ctx) / 2; encodedSize(r.Diff) > room(ctx)/2; limit /= 2 {
+	for limit := protocol.Room(ctx) / 2; protocol.EncodedSize(r.Diff) > protocol.Room(ctx)/2; limit /= 2 {
 		r.Diff = protocol.Cut(r.Diff, limit)
 	}
 	if len(files) == 0 && t.Turn.State.Ended() {
@@ -128,7 +116,7 @@ func decideChange(ctx context.Context, h *hub.Hub, p protocol.ChangeParams, deci
 		return protocol.DecidedChange{}, err
 	}
 	r := protocol.DecidedChange{Path: f.Path, State: f.State, Hunks: hunksOf(f), Mode: modeOf(f)}
-	if encodedSize(r.Hunks) > room(ctx)/2 {
+	if protocol.EncodedSize(r.Hunks) > protocol.Room(ctx)/2 {
 		r.Hunks = []protocol.Hunk{}
 	}
 	return r, nil
@@ -153,7 +141,7 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	if r.Turn.ParentHumanLayerSession != "" && err == nil {
 		result.ForkTurn, err = h.Query().ParentName(ctx, r.Turn)
 	}
-	for encodedSize(result.Files) > room(ctx)/2 {
+	for protocol.EncodedSize(result.Files) > protocol.Room(ctx)/2 {
 		result.Files = result.Files[:len(result.Files)/2]
 		result.More = len(r.Files) - len(result.Files)
 	}

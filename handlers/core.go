@@ -55,7 +55,7 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
-type none struct{}
+type none = protocol.Empty
 
 // families lists the method families. A family is offered if reg has its method.
 var families = []struct{ name, method string }{

@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -70,13 +71,15 @@ func TestAClientSendsItsEnvironment(t *testing.T) {
 
 // everything returns a registry with all methods of the program.
 func everything() *server.Registry {
-	reg := served()
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{Version: "0.0.0-test", LogLevel: &slog.LevelVar{}, Now: time.Now})
+	register(reg, handlers.Domain{Version: "0.0.0-test"})
 	handlers.RegisterTestMethods(reg)
 	return reg
 }
 
-// served returns a registry without the test methods.
-func served() *server.Registry {
+// natives returns a registry of the native methods, without the test methods.
+func natives() *server.Registry {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{Version: "0.0.0-test", LogLevel: &slog.LevelVar{}, Now: time.Now})
 	handlers.RegisterDomain(reg, handlers.Domain{Version: "0.0.0-test"})
@@ -88,22 +91,22 @@ func TestMethodsDocument(t *testing.T) {
 	const path, mark = "../docs/methods.md", "<!-- What follows is made by `make docs`. -->\n"
 	head, _, found := strings.Cut(string(must(os.ReadFile(path))(t)), mark)
 	require.True(t, found, "%s has lost its mark", path)
-	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())+handlers.EventsMarkdown()))
+	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())+handlers.EventsMarkdown(humanlayer.TypeOf)))
 }
 
 // The types of the VS Code extension match the registry. `make generate` writes them.
 func TestTypeScriptTypes(t *testing.T) {
-	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
+	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(natives())))
 }
 
 // The names and words of Emacs match the registry. `make generate` writes them.
 func TestEmacsNames(t *testing.T) {
-	testkit.GoldenBytes(t, "../emacs/duet-protocol.el", []byte(handlers.EmacsLisp(served())))
+	testkit.GoldenBytes(t, "../emacs/duet-protocol.el", []byte(handlers.EmacsLisp(natives())))
 }
 
 // The calls of the Go client match the registry. `make generate` writes them.
 func TestGoCalls(t *testing.T) {
-	testkit.GoldenBytes(t, "../internal/hubclient/calls.go", []byte(handlers.GoCalls(served())))
+	testkit.GoldenBytes(t, "../internal/hubclient/calls.go", []byte(handlers.GoCalls(natives())))
 }
 
 // The end of Serve waits for all goroutines of its connection.
@@ -111,7 +114,7 @@ func TestAConnectionLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, quick)
 	reg, workspaces := server.NewRegistry(), handlers.NewWorkspaces()
 	handlers.RegisterCore(reg, handlers.Core{LogLevel: new(slog.LevelVar), Workspaces: workspaces})
-	handlers.RegisterDomain(reg, handlers.Domain{
+	register(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil }, Clients: func() int { return 0 }, Workspaces: workspaces,
 	})
 	srv := server.New(reg, server.Options{})

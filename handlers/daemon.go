@@ -4,19 +4,19 @@ import (
 	"context"
 	"os"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerDaemon registers daemon.* (AIWG).
+// registerDaemon registers the methods of the noun daemon.
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{d}
-	handle(reg, d, taskFamily, "daemon.status", m.status, server.Doc("Returns the state of the daemon and its problems."))
-	handle(reg, d, taskFamily, "daemon.listen", m.listen, server.LongRunning(),
+	handle(reg, d, nativeFamily, "daemon.status", m.status, server.Doc("Returns the state of the daemon and its problems."))
+	handle(reg, d, nativeFamily, "daemon.listen", m.listen, server.LongRunning(),
 		server.Doc("Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it."))
+	handle(reg, d, nativeFamily, "secret.provide", provideSecret, server.Doc("Answers the event secret.requested. The hub passes the secret on, and never stores or logs it."))
 	server.Handle(reg, "daemon.stop", m.stop,
 		server.Doc("Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait."))
 }
@@ -56,17 +56,17 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 	sup := protocol.SupervisorStatus{Running: len(s.Running), Queued: len(s.Queued), MaxConcurrency: s.MaxTurns, Tasks: protocol.SupervisedTasks{Running: []protocol.RunningTask{}, Queued: []protocol.QueuedTask{}}}
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, protocol.RunningTask{
-			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
-			StartedAt: protocol.TimestampOrNull(t.Started), SessionID: t.HumanLayerSession, Status: protocol.StatusOf(t.State),
+			ID: domain.TaskName(t.Task), Prompt: protocol.Headline(t.Prompt, promptShown), Agent: protocol.OrNil(t.Agent),
+			StartedAt: protocol.TimestampOrNull(t.Started), Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession, State: string(t.State),
 		})
 	}
 	for _, t := range s.Queued {
 		sup.Tasks.Queued = append(sup.Tasks.Queued, protocol.QueuedTask{
-			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent), Priority: t.Priority, SessionID: t.HumanLayerSession,
+			ID: domain.TaskName(t.Task), Prompt: protocol.Headline(t.Prompt, promptShown), Agent: protocol.OrNil(t.Agent), Priority: t.Priority, Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession,
 		})
 	}
 	r.Subsystems.Supervisor = sup
-	r.Subsystems.Automation = aiwg.AutomationOf(triggers)
+	r.Subsystems.Automation = protocol.AutomationOf(triggers)
 	w := sources.Watch
 	r.Subsystems.FileWatcher = protocol.WatcherStatus{Enabled: w.Enabled, Paths: append([]string{}, w.Paths...), EventsReceived: w.Received, Directories: w.Directories, Problem: w.Problem}
 	r.Subsystems.Scheduler.LastFires = map[string]string{}

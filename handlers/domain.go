@@ -4,21 +4,15 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
-	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -56,9 +50,8 @@ type Domain struct {
 	AgentNotes *agentlink.Notes
 }
 
-// RegisterDomain registers the methods of tasks, sessions and executors. flush waits until all
-// subscribers, and the members of the broadcasts event.task…, have all events so far, or its context
-// ends.
+// RegisterDomain registers the native methods that need the hub. flush waits until all subscribers have
+// all events so far, or its context ends.
 func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)) {
 	if d.Now == nil {
 		d.Now = time.Now
@@ -66,7 +59,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
-	b := registerTasks(reg, d)
+	registerUsage(reg, d)
 	registerDaemon(reg, d)
 	registerTriggers(reg, d)
 	registerSessions(reg, d, registerEditor(reg, d))
@@ -80,19 +73,13 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerAttachments(reg, d)
 	registerApprovals(reg, d)
 	registerRules(reg, d)
-	registerBoundary(reg, d)
+	registerAsking(reg, d)
 	registerMCP(reg, d)
 	registerPreview(reg, d)
 	w := newWatching()
 	s := registerEvents(reg, d, w)
-	registerExecutor(reg, d)
 	registerTerminals(reg, d, w)
-	return func(ctx context.Context) {
-		var both sync.WaitGroup
-		both.Go(func() { b.flushed(ctx) })
-		both.Go(func() { s.flushed(ctx) })
-		both.Wait()
-	}
+	return s.flushed
 }
 
 // checkParams checks the rules for parameters that are not in their schema. The error is one of
@@ -105,36 +92,20 @@ func checkParams(params any) error {
 		return checkPrompt(p)
 	case protocol.ForkParams:
 		return checkFork(p)
-	case humanlayer.LaunchParams:
-		return checkLaunch(p)
 	case protocol.StartAttemptsParams:
 		return checkAttempts(p)
-	case humanlayer.ContinueParams:
-		return checkContinue(p)
-	case aiwg.SubmitTaskParams:
-		return checkSubmit(p)
-	case dexec.ExecuteParams:
-		return checkExecute(p)
-	case protocol.CreateApprovalParams:
-		return checkCreateApproval(p)
 	case protocol.DecisionParams:
 		return checkDecision(p)
-	case humanlayer.DecisionParams:
-		return checkSentDecision(p)
-	case protocol.AskUserParams:
-		return checkAskUser(p)
+	case protocol.AskParams:
+		return checkAsk(p)
 	case protocol.CallToolParams:
 		return checkCallTool(p)
 	case protocol.SubscribeParams:
 		return checkSubscribe(p)
-	case humanlayer.SubscribeParams:
-		return checkSubscribe(p.Native())
 	case protocol.UsageParams:
 		return checkUsage(p)
 	case protocol.StartTerminalParams:
 		return checkTerminal(p)
-	case dexec.SpawnTerminalParams:
-		return checkTerminal(p.Native())
 	case protocol.WriteTerminalParams:
 		return checkWrite(p)
 	case protocol.ResizeTerminalParams:
@@ -149,19 +120,19 @@ func checkParams(params any) error {
 
 // handle registers a method of the hub. The method checks its parameters first. The hub's errors get
 // the codes of the family.
-func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
+func handle[P, R any](reg *server.Registry, d Domain, f protocol.Family, name string,
 	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
 ) {
 	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {
 		var none R
 		if err := checkParams(p); err != nil {
-			return none, err
+			return none, f.Error(err)
 		}
 		hb, err := d.Hub(ctx)
 		if err != nil {
 			return none, f.Error(err)
 		}
-		result, err := h(d.Workspaces.context(ctx), hb, p)
+		result, err := h(d.Workspaces.Context(ctx), hb, p)
 		if err != nil {
 			return none, f.Error(hb.OrEnding(ctx, err))
 		}
@@ -176,160 +147,6 @@ func hubKind(err error) string {
 		return e.Kind
 	}
 	return ""
-}
-
-// longest is the longest duration of a parameter. Longer ones mean the same, unlimited, and a date
-// cannot overflow by this one.
-const longest = 100 * 365 * 24 * time.Hour
-
-// milliseconds returns n milliseconds, at most longest.
-func milliseconds[N int64 | uint](n N) time.Duration {
-	if n > 0 && uint64(n) > uint64(longest/time.Millisecond) {
-		return longest
-	}
-	return max(time.Duration(n), -longest/time.Millisecond) * time.Millisecond
-}
-
-// timeOrNil returns nil for the zero time.
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-// orNil returns nil for the zero value.
-func orNil[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
-
-// headline returns the beginning of a text as one line of at most most characters.
-func headline(text string, most int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
-}
-
-// longestMessage limits a message, in bytes, if the framing has no limit. Another duet-rpc accepts
-// frames of 10 MiB.
-const longestMessage = 9 << 20
-
-// room returns how many bytes a result may have on the connection of the request.
-func room(ctx context.Context) int {
-	const envelope = 2048 // the id and the members around a result
-	if conn := server.ConnFrom(ctx); conn != nil && conn.MaxMessage() > 0 {
-		return conn.MaxMessage() - envelope
-	}
-	return longestMessage
-}
-
-// A shortenable is an object with texts that may be cut if a message is too long.
-type shortenable interface{ Texts() []*string }
-
-// textCaps are the lengths, in bytes, to which texts are cut: the next one is tried until the message
-// fits.
-var textCaps = []int{256 << 10, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256}
-
-// fit cuts texts of the objects of a list until the list fits into most bytes. If that is not enough,
-// it returns the first objects that fit. A cut text ends with a note that says so.
-func fit[T shortenable](list []T, most int) []T {
-	sizes := make([]int, len(list))
-	measure := func() (total int) {
-		for i, o := range list {
-			sizes[i] = encodedSize(o) + 1
-			total += sizes[i]
-		}
-		return total
-	}
-	if atMost(list) <= most {
-		return list
-	}
-	total := measure()
-	for _, limit := range textCaps {
-		if total <= most {
-			return list
-		}
-		for _, o := range list {
-			for _, text := range o.Texts() {
-				*text = protocol.Cut(*text, limit)
-			}
-		}
-		total = measure()
-	}
-	kept := 0
-	for sum := 0; kept < len(list) && sum+sizes[kept] <= most; kept++ {
-		sum += sizes[kept]
-	}
-	return list[:kept]
-}
-
-// fitting returns how many objects at the beginning of a list fit into most bytes.
-func fitting[T any](list []T, most int) int {
-	for i, o := range list {
-		if most -= encodedSize(o) + 1; most < 0 {
-			return i
-		}
-	}
-	return len(list)
-}
-
-// atMost returns an upper limit for the length of a list as JSON, in bytes. It costs less than
-// encoding the list. It supports lists of sessions and of tasks.
-func atMost[T any](list []T) int {
-	total := 0
-	for _, o := range list {
-		switch o := any(o).(type) {
-		case *protocol.Turn:
-			if o.Modes != nil || o.AgentSession != nil {
-				return math.MaxInt
-			}
-			total += turnAtMost(o) + 1
-		case *humanlayer.Session:
-			if o.Modes != nil || o.AgentSession != nil {
-				return math.MaxInt
-			}
-			total += sessionAtMost(o) + 1
-		case *aiwg.Task:
-			total += taskAtMost(o) + 1
-		default:
-			return math.MaxInt
-		}
-	}
-	return total
-}
-
-// textAtMost returns an upper limit for the length of texts as JSON, in bytes: each byte may become
-// six.
-func textAtMost(texts ...*string) int {
-	total := 0
-	for _, text := range texts {
-		total += 6*len(*text) + 2
-	}
-	return total
-}
-
-// encodedSize returns the length of v as JSON, in bytes, or a little more.
-func encodedSize(v any) int {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return 0
-	}
-	return len(b)
-}
-
-// pageSize returns the limit of a list, which is byDefault if the request has none.
-func pageSize(asked *uint, byDefault, most int) int {
-	if asked == nil || *asked == 0 {
-		return byDefault
-	}
-	return int(min(*asked, uint(most)))
 }
 
 // beforeRow returns the row of the turn with an id, for paging, or 0 for "".
@@ -355,8 +172,8 @@ func NewWorkspaces() *Workspaces {
 	return &Workspaces{restricted: make(map[*server.Conn]struct{}), environments: make(map[*server.Conn]clientenv.Environment)}
 }
 
-// context returns the context of a request with the trust and the environment of its connection.
-func (w *Workspaces) context(ctx context.Context) context.Context {
+// Context returns the context of a request with the trust and the environment of its connection.
+func (w *Workspaces) Context(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
 	}

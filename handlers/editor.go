@@ -231,7 +231,7 @@ var errDeniedFile = domain.Errorf(domain.KindPermissionDenied, "a rule denies th
 // editorArguments returns the arguments of a tool for an editor, with an absolute path.
 func editorArguments(h *hub.Hub, s domain.TurnInSession, raw json.RawMessage, denied func(path string) bool) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
-	if raw = orAbsent(raw); raw != nil && json.Unmarshal(raw, &arguments) != nil {
+	if raw = protocol.OrAbsent(raw); raw != nil && json.Unmarshal(raw, &arguments) != nil {
 		return nil, domain.Invalid("arguments", "object", "another value")
 	}
 	named, ok := arguments["path"]

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
@@ -255,7 +258,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
 	w.hub = h
 	reg := server.NewRegistry()
-	w.reg, w.flush = reg, handlers.RegisterDomain(reg, handlers.Domain{
+	w.reg, w.flush = reg, register(reg, handlers.Domain{
 		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
 		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
 		Listen:  func(context.Context, string) error { return nil },
@@ -263,6 +266,16 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	})
 	w.srv = server.New(reg, server.Options{Grace: 50 * time.Millisecond})
 	return w
+}
+
+// register registers the native methods and those of the dialects over them.
+func register(reg *server.Registry, d handlers.Domain) (flush func(context.Context)) {
+	subscribers := handlers.RegisterDomain(reg, d)
+	tasks := dialect.Register(native.Methods{Registry: reg, Hub: d.Hub, Context: d.Workspaces.Context, Logger: slog.New(slog.DiscardHandler)})
+	return func(ctx context.Context) {
+		subscribers(ctx)
+		tasks(ctx)
+	}
 }
 
 // A message is any message from the server.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -103,8 +103,9 @@ func Markdown(reg *server.Registry) string {
 	return b.String()
 }
 
-// EventsMarkdown returns the reference of the kinds of events.
-func EventsMarkdown() string {
+// EventsMarkdown returns the reference of the kinds of events. inHumanLayer returns the name of a kind in
+// HumanLayer's dialect.
+func EventsMarkdown(inHumanLayer func(domain.EventKind) string) string {
 	b := new(strings.Builder)
 	b.WriteString("\n## Kinds of events\n\nThe params of the notification `event`: ")
 	writeMembers(b, schema.OfResult(reflect.TypeFor[protocol.Event]()), "")
@@ -112,7 +113,7 @@ func EventsMarkdown() string {
 	for _, k := range protocol.EventKinds {
 		theirs := ""
 		if k.Stored != nil {
-			theirs = "`" + humanlayer.TypeOf(k.Stored[0]) + "`"
+			theirs = "`" + inHumanLayer(k.Stored[0]) + "`"
 		}
 		fmt.Fprintf(b, "| [`%s`](#event-%s) | %s | %s |\n", k.Name, anchor(k.Name), k.Doc, theirs)
 	}
@@ -202,7 +203,7 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("\n/** The params of a notification \"event\". */\n" +
 		"export type HubEvent = { [K in EventKind]: Omit<" + envelope + ", \"kind\" | \"data\"> & { kind: K; data: Events[K] } }[EventKind];\n")
 	b.WriteString("\n/** The words for each state of a turn. */\nexport const turnStateWords: Readonly<Record<string, string>> = {\n")
-	for _, s := range protocol.States() {
+	for _, s := range domain.States() {
 		fmt.Fprintf(&b, "  %s: %q,\n", s, s.Words())
 	}
 	b.WriteString("};\n")
@@ -226,7 +227,7 @@ func EmacsLisp(reg *server.Registry) string {
 	for _, k := range protocol.EventKinds {
 		kinds = append(kinds, strconv.Quote(k.Name))
 	}
-	for _, s := range protocol.States() {
+	for _, s := range domain.States() {
 		words = append(words, fmt.Sprintf("(%s . %q)", s, s.Words()))
 	}
 	list("methods", "The methods of the server, as symbols.", methods)

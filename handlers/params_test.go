@@ -22,7 +22,7 @@ import (
 // without returns a client and the registry of a server whose store cannot open.
 func without(t *testing.T) (*client, *server.Registry) {
 	reg := server.NewRegistry()
-	handlers.RegisterDomain(reg, handlers.Domain{
+	register(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) {
 			return nil, &domain.Error{Kind: domain.KindUnavailable, Message: "the database is damaged; run `duet-rpc doctor`"}
 		},
@@ -194,6 +194,7 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"spawn_terminal", `{"cols":` + long + `}`, "cols"},
 		{"spawn_terminal", `{"rows":` + long + `}`, "rows"},
 		{"spawn_terminal", `{"env":{"":"x"}}`, "env"},
+		{"terminal.start", `{"env":{"":"x"}}`, "env"},
 		{"spawn_terminal", `{"env":{"A=B":"x"}}`, "env"},
 		{"spawn_terminal", `{"env":{"A":"x\u0000"}}`, "env"},
 		{"terminal.write", `{"terminal_id":"","data":"x"}`, "terminal_id"},
@@ -213,7 +214,7 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 // Without a store, methods fail with the code of their family, and daemon.stop works.
 func TestWithoutAStore(t *testing.T) {
 	c, reg := without(t)
-	codes := map[string]int{"task.submit": -32003, "task.list": -32003, "chat.send": -32003, "launchSession": -32603, "execute_prompt": -32603, "daemon.status": -32003, "Subscribe": -32603, "terminal.close": -32052, "session.start": -32052}
+	codes := map[string]int{"task.submit": -32003, "task.list": -32003, "chat.send": -32003, "launchSession": -32603, "execute_prompt": -32603, "daemon.status": -32052, "Subscribe": -32603, "terminal.close": -32052, "session.start": -32052}
 	for _, m := range reg.Methods() {
 		code, ok := codes[m.Name]
 		if !ok {

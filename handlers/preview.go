@@ -15,23 +15,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerPreview registers the methods for clients that show the project's pages (application
-// boundaries).
+// registerPreview registers the methods of the noun preview, for clients that show the project's pages.
 func registerPreview(reg *server.Registry, d Domain) {
 	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
-	f := boundaryFamily
-	const within = " An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006."
-	handle(reg, d, f, "fetch", p.fetch, server.LongRunning(),
+	f := nativeFamily
+	const within = " An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error `navigation_failed`."
+	handle(reg, d, f, "preview.fetch", p.fetch, server.LongRunning(),
 		server.Doc("Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html."+
-			" A missing file has the status 404. If there is nothing to show, the error is -32005."+within+" The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}."))
-	handle(reg, d, f, "navigate", p.navigate, server.LongRunning(),
+			" A missing file has the status 404. If there is nothing to show, the error is `preview_load_failed`."+within+" The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}."))
+	handle(reg, d, f, "preview.navigate", p.navigate, server.LongRunning(),
 		server.Doc("Sends all clients that show the preview to an address, if the address exists."+within))
-	handle(reg, d, f, "refresh", p.refresh, server.Doc("Makes all clients that show the preview reload it."))
+	handle(reg, d, f, "preview.refresh", p.refresh, server.Doc("Makes all clients that show the preview reload it."))
 	const kept = " Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others."
-	handle(reg, d, f, "console", p.console, server.Doc("Reports a console message of a page; a notification or a request."+kept))
-	handle(reg, d, f, "error", p.pageError, server.Doc("Reports an error in a page; a notification or a request."+kept))
-	handle(reg, d, f, "updateNavigationState", p.navigated, server.Doc("Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview."+kept))
-	handle(reg, d, nativeFamily, "preview.messages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
+	handle(reg, d, f, "preview.console", p.console, server.Doc("Reports a console message of a page; a notification or a request."+kept))
+	handle(reg, d, f, "preview.error", p.pageError, server.Doc("Reports an error in a page; a notification or a request."+kept))
+	handle(reg, d, f, "preview.navigated", p.navigated, server.Doc("Reports the current address of a page; a notification or a request. As with preview.fetch, the caller then counts as showing the preview."+kept))
+	handle(reg, d, f, "preview.messages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
 }
 
 // previews stores the connections that watch previews.
@@ -101,7 +100,7 @@ func (p *previews) shows(ctx context.Context, h *hub.Hub) {
 func (p *previews) fetch(ctx context.Context, h *hub.Hub, a protocol.PreviewParams) (protocol.PreviewFile, error) {
 	p.shows(ctx, h)
 	const envelope = 2048 // the members around the body
-	most := max(base64.StdEncoding.DecodedLen(max(room(ctx)-envelope, 0))-3, 1)
+	most := max(base64.StdEncoding.DecodedLen(max(protocol.Room(ctx)-envelope, 0))-3, 1)
 	r, err := h.Preview().Fetch(ctx, a.URL, a.Origin, most)
 	if err != nil {
 		return protocol.PreviewFile{}, err
@@ -144,12 +143,12 @@ func (p *previews) navigated(ctx context.Context, h *hub.Hub, n protocol.Navigat
 }
 
 func say(ctx context.Context, h *hub.Hub, s protocol.PreviewSession, m domain.PageMessage) (protocol.PreviewKept, error) {
-	kept, err := h.Preview().Say(ctx, s.SessionID, m)
+	kept, err := h.Preview().Say(ctx, string(s.Session), m)
 	return protocol.PreviewKept{Kept: kept}, err
 }
 
 func pageMessageOf(m domain.PageMessage) protocol.PageMessage {
-	return protocol.PageMessage{ID: m.ID, Kind: m.Kind, Level: m.Level, Message: m.Text, URL: m.URL, Line: m.Line, Column: m.Column, Stack: m.Stack, SessionID: m.HumanLayerSession, Count: m.Count, Time: protocol.Timestamp(m.Time)}
+	return protocol.PageMessage{ID: m.ID, Kind: m.Kind, Level: m.Level, Message: m.Text, URL: m.URL, Line: m.Line, Column: m.Column, Stack: m.Stack, TurnUUID: m.HumanLayerSession, Count: m.Count, Time: protocol.Timestamp(m.Time)}
 }
 
 func (p *previews) list(ctx context.Context, h *hub.Hub, q protocol.PageMessagesParams) (protocol.PageMessages, error) {
@@ -158,7 +157,7 @@ func (p *previews) list(ctx context.Context, h *hub.Hub, q protocol.PageMessages
 			h.Preview().Hears(w, *q.Follow)
 		}
 	}
-	list, err := h.Preview().Messages(ctx, q.SessionID, domain.PageFilter{Problems: q.Problems, After: q.AfterID, Limit: int(min(q.Limit, 1000))})
+	list, err := h.Preview().Messages(ctx, string(q.Session), domain.PageFilter{Problems: q.Problems, After: q.AfterID, Limit: int(min(q.Limit, 1000))})
 	out := protocol.PageMessages{Messages: []protocol.PageMessage{}}
 	for _, m := range list {
 		out.Messages = append(out.Messages, pageMessageOf(m))

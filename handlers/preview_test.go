@@ -69,7 +69,11 @@ func TestWhoShowsAPreviewIsToldWhereToGo(t *testing.T) {
 		assert.Equal(t, -32006, asking.fail("navigate", fmt.Sprintf(`{"url":%q}`, url)).Code)
 	}
 	also.close()
-	assert.JSONEq(t, `{"shown":1}`, string(asking.ask("refresh", "")))
+	assert.JSONEq(t, `{"shown":1}`, string(asking.ask("preview.refresh", "")))
+	assert.JSONEq(t, `{"url":"/docs","shown":1}`, string(asking.ask("preview.navigate", `{"url":"docs"}`)))
+	asking.failsAs("preview.navigate", `{"url":"/none.html"}`, -32051, "navigation_failed")
+	asking.failsAs("preview.fetch", `{"url":"https://example.org/"}`, -32051, "navigation_failed")
+	asking.ask("preview.fetch", `{"url":"/docs"}`)
 	assert.Empty(t, asking.aside)
 }
 
@@ -85,22 +89,22 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 		}
 		return r.Messages
 	}
-	assert.JSONEq(t, `{"kept":true}`, string(c.ask("console", `{"message":"before any session"}`)))
+	assert.JSONEq(t, `{"kept":true}`, string(c.ask("preview.console", `{"message":"before any session"}`)))
 	first := object(t, c.ask("launchSession", `{"query":"one"}`))["session_id"].(string)
 	second := object(t, c.ask("launchSession", `{"query":"two"}`))["session_id"].(string)
 	other.ask("preview.messages", `{"follow":true}`)
-	c.write(`{"jsonrpc":"2.0","method":"console","params":{"level":"warning","args":["count",{"a":[1]}],"url":"/","line":3}}`)
-	c.ask("error", fmt.Sprintf(`{"message":"x is not defined","stack":"at f","source":"/app.js","line":1,"column":2,"session_id":%q}`, first))
+	c.write(`{"jsonrpc":"2.0","method":"preview.console","params":{"level":"warning","args":["count",{"a":[1]}],"url":"/","line":3}}`)
+	c.ask("preview.error", fmt.Sprintf(`{"message":"x is not defined","stack":"at f","source":"/app.js","line":1,"column":2,"session":%q}`, first))
 	for range 3 {
-		c.ask("updateNavigationState", `{"url":"/about","title":"About"}`)
+		c.ask("preview.navigated", `{"url":"/about","title":"About"}`)
 	}
 	before := map[string]any{"kind": "console", "level": "log", "message": "before any session", "count": 1.0}
-	warned := map[string]any{"kind": "console", "level": "warn", "message": `count {"a":[1]}`, "url": "/", "line": 3.0, "session_id": second, "count": 1.0}
-	wrong := map[string]any{"kind": "error", "message": "x is not defined", "stack": "at f", "url": "/app.js", "line": 1.0, "column": 2.0, "session_id": first, "count": 1.0}
-	moved := map[string]any{"kind": "navigation", "message": "About", "url": "/about", "session_id": second, "count": 3.0}
+	warned := map[string]any{"kind": "console", "level": "warn", "message": `count {"a":[1]}`, "url": "/", "line": 3.0, "turn_uuid": second, "count": 1.0}
+	wrong := map[string]any{"kind": "error", "message": "x is not defined", "stack": "at f", "url": "/app.js", "line": 1.0, "column": 2.0, "turn_uuid": first, "count": 1.0}
+	moved := map[string]any{"kind": "navigation", "message": "About", "url": "/about", "turn_uuid": second, "count": 3.0}
 	assert.Equal(t, []map[string]any{before, warned, wrong, moved}, list(""))
 	assert.Equal(t, []map[string]any{warned, wrong}, list(`{"problems":true}`))
-	assert.Equal(t, []map[string]any{wrong}, list(fmt.Sprintf(`{"session_id":%q}`, first)))
+	assert.Equal(t, []map[string]any{wrong}, list(fmt.Sprintf(`{"session":%q}`, first)))
 	assert.Equal(t, []map[string]any{moved}, list(`{"limit":1}`))
 
 	moved["count"] = 1.0
@@ -113,6 +117,11 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	assert.Equal(t, "task_not_found", c.fail("console", `{"message":"x","session_id":"unknown"}`).Data["kind"])
+	c.failsAs("preview.console", `{"message":"x","session":"unknown"}`, -32050, "not_found")
+	for method, params := range map[string]string{"console": `"message":"m"`, "error": `"message":"m"`, "updateNavigationState": `"url":"/old"`} { // application boundaries
+		c.ask(method, `{`+params+`,"session_id":"`+first+`"}`)
+		assert.Equal(t, first, list(`{"limit":1}`)[0]["turn_uuid"], method)
+	}
 }
 
 func TestAPageThatNeverStopsIsCutShort(t *testing.T) {
@@ -120,7 +129,7 @@ func TestAPageThatNeverStopsIsCutShort(t *testing.T) {
 	c := w.connect(frame.LSP)
 	kept := 0
 	for i := range 300 {
-		if object(t, c.ask("console", fmt.Sprintf(`{"message":"m%d"}`, i)))["kept"].(bool) {
+		if object(t, c.ask("preview.console", fmt.Sprintf(`{"message":"m%d"}`, i)))["kept"].(bool) {
 			kept++
 		}
 	}

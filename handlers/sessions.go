@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -25,13 +26,12 @@ type sessions struct {
 }
 
 // registerSessions registers the methods of the nouns session, turn and attempt (docs/protocol.md,
-// "Sessions and turns"), and HumanLayer's over them.
+// "Sessions and turns").
 func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
 	f := nativeFamily
 	registerTurns(reg, d, s)
 	registerAttempts(reg, d, s)
-	registerHumanLayer(reg, d, s)
 	handle(reg, d, f, "session.start", s.start, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session with its first prompt."))
 	handle(reg, d, f, "session.prompt", s.prompt,
@@ -88,18 +88,18 @@ func mayHaveMore(shown, found int, f domain.TurnFilter) bool {
 }
 
 func leavesFilter(which protocol.LeafFilter, limit *uint) domain.TurnFilter {
-	f := domain.TurnFilter{Leaves: true, Limit: pageSize(limit, sessionsByDefault, sessionsAtMost)}
+	f := domain.TurnFilter{Leaves: true, Limit: protocol.PageSize(limit, sessionsByDefault, sessionsAtMost)}
 	yes, no := true, false
 	switch which {
 	case "normal":
 		f.Archived = &no
-		f.States = protocol.StatesWhere(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
+		f.States = domain.StatesWhere(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
 	case "archived":
 		f.Archived = &yes
 	case "draft":
 		f.States = []domain.State{domain.Draft}
 	default:
-		f.States = protocol.SessionStatus("").States()
+		f.States = domain.Listed()
 	}
 	return f
 }
@@ -130,7 +130,7 @@ func (s sessions) listSessions(ctx context.Context, h *hub.Hub, p protocol.Sessi
 	if err != nil {
 		return protocol.SessionsResult{}, err
 	}
-	r := protocol.SessionsResult{Sessions: fit(turns, room(ctx))}
+	r := protocol.SessionsResult{Sessions: protocol.Fit(turns, protocol.Room(ctx))}
 	if n := len(r.Sessions); mayHaveMore(n, len(turns), f) {
 		r.NextBefore = r.Sessions[n-1].Name
 	}
@@ -147,8 +147,8 @@ func (s sessions) get(ctx context.Context, h *hub.Hub, p protocol.SessionRefPara
 		return protocol.GetSessionResult{}, err
 	}
 	one := []*protocol.Turn{t}
-	fit(one, room(ctx)/2)
-	return protocol.GetSessionResult{Session: *t, Queued: waitingPrompts(waiting, room(ctx)/2)}, nil
+	protocol.Fit(one, protocol.Room(ctx)/2)
+	return protocol.GetSessionResult{Session: *t, Queued: waitingPrompts(waiting, protocol.Room(ctx)/2)}, nil
 }
 
 func rename(ctx context.Context, h *hub.Hub, p protocol.RenameSessionParams) (protocol.Empty, error) {
@@ -184,7 +184,7 @@ func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (pro
 	}
 	one := []*protocol.Turn{turnOf(s, h.Latest())}
 	describeSession(one[0], known)
-	fit(one, room(ctx))
+	protocol.Fit(one, protocol.Room(ctx))
 	return protocol.SetSessionResult{Live: live, Turn: *one[0]}, nil
 }
 
@@ -199,12 +199,17 @@ func skipUntil[N int64 | uint](h *hub.Hub, n N) time.Time {
 	if n <= 0 {
 		return time.Time{}
 	}
-	return h.Latest().Add(milliseconds(n)).UTC() // by the clock by which it ends
+	return h.Latest().Add(protocol.Milliseconds(n)).UTC() // by the clock by which it ends
 }
 
 func archived(asked *bool) domain.SettingsChanged {
 	yes := asked == nil || *asked
 	return domain.SettingsChanged{Archived: &yes}
+}
+
+func checkContent(p protocol.PromptContent) error {
+	_, _, err := conversation.Prompt("", p.Content)
+	return err
 }
 
 func checkAgentSettings(a protocol.AgentSettings) error {
@@ -284,7 +289,7 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 		}
 		if s.Command == "" && s.URL == "" {
 			return nil, server.InvalidParam(server.ParamError{
-				Param: "mcp_config.mcpServers." + headline(name, promptShown), Expected: "an object with command or url", Received: "one without",
+				Param: "mcp_config.mcpServers." + protocol.Headline(name, promptShown), Expected: "an object with command or url", Received: "one without",
 			})
 		}
 		list = append(list, domain.MCPServer{Name: name, Command: s.Command, Args: s.Args, Env: s.Env, Type: s.Type, URL: s.URL, Headers: s.Headers})
@@ -352,14 +357,14 @@ func startedTurn(s domain.TurnInSession, delivered string) protocol.Started {
 }
 
 func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
-	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
+	text, content, _ := conversation.Prompt(p.Prompt, p.PromptContent.Content) // checked before
 	spec := hub.LaunchSpec{
-		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
+		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession), Model: p.Model,
 		Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, SessionUUID: p.SessionUUID, SessionAlias: p.SessionUUID,
 		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	spec.CallerID, spec.Once = p.StartID, p.StartID != ""
-	spec.Gates, spec.Timeout = gateSpec(p.Gated), milliseconds(protocol.Value(p.TimeoutMS))
+	spec.Gates, spec.Timeout = gateSpec(p.Gated), protocol.Milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
 	if until := skipUntil(h, protocol.Value(p.SkipPermissionsMS)); p.SkipPermissions && !until.IsZero() {
 		spec.Settings.SkipPermissionsUntil = &until
@@ -423,10 +428,10 @@ func (s sessions) fork(ctx context.Context, h *hub.Hub, p protocol.ForkParams) (
 }
 
 func nextSpec(from, text string, p protocol.NextTurn) hub.ContinueSpec {
-	prompt, _ := promptWith(p.PromptContent, text) // checked before
+	text, content, _ := conversation.Prompt(text, p.PromptContent.Content) // checked before
 	return hub.ContinueSpec{
-		From: from, Prompt: prompt.text, Content: prompt.content, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) },
-		Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated), Timeout: milliseconds(protocol.Value(p.TimeoutMS)),
+		From: from, Prompt: text, Content: content, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) },
+		Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated), Timeout: protocol.Milliseconds(protocol.Value(p.TimeoutMS)),
 	}
 }
 
@@ -461,4 +466,15 @@ func putFirst(ctx context.Context, h *hub.Hub, turn domain.TurnInSession) error 
 // settings.
 func mayBeSteered(p protocol.PromptParams) bool {
 	return p.Deliver == deliverSteer && p.Prompt != nil && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
+}
+
+// titleOf returns the turn's title, else its conversation's.
+func titleOf(s domain.TurnInSession) string {
+	return cmp.Or(s.Title, s.Session.Title)
+}
+
+func budgetOf(b protocol.RunBudget) domain.Budget {
+	return domain.Budget{
+		Turns: int(b.Turns), Time: protocol.Milliseconds(b.TimeMS), Tokens: int64(b.Tokens), CostUSD: b.CostUSD, Repeats: int(b.Repeats),
+	}
 }

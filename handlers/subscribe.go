@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -25,19 +24,13 @@ import (
 // heartbeatEvery is the silence after which a subscriber gets a heartbeat (HumanLayer).
 const heartbeatEvery = 30 * time.Second
 
-// registerEvents registers event.subscribe and event.unsubscribe (docs/protocol.md, "Events"), and
-// HumanLayer's Subscribe and Unsubscribe over them.
+// registerEvents registers event.subscribe and event.unsubscribe (docs/protocol.md, "Events").
 func registerEvents(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, nativeFamily, "event.subscribe", s.subscribe,
 		server.Doc("Sends events to this connection, as notifications event. With since, it first replays the stored events after that seq. "+
 			"Pending approvals come first. After 30 s without an event, the notification heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
 	handle(reg, d, nativeFamily, "event.unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
-	handle(reg, d, humanLayerFamily, "Subscribe", s.subscribeHumanLayer,
-		server.Doc("Sends events to this connection, in HumanLayer's form. With since, it first replays the stored events after that seq. "+
-			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
-			"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
-	handle(reg, d, humanLayerFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 	return s
 }
 
@@ -138,7 +131,7 @@ func checkSubscribe(p protocol.SubscribeParams) error {
 	if len(p.ID) > longestSubscriptionID {
 		return server.InvalidParam(server.ParamError{Param: "subscription_id", Expected: fmt.Sprintf("at most %d bytes", longestSubscriptionID), Received: strconv.Itoa(len(p.ID))})
 	}
-	if d := p.DeltaInterval; d != nil && (milliseconds(*d) < eventlog.ShortestPace || milliseconds(*d) > eventlog.LongestPace) {
+	if d := p.DeltaInterval; d != nil && (protocol.Milliseconds(*d) < eventlog.ShortestPace || protocol.Milliseconds(*d) > eventlog.LongestPace) {
 		return server.InvalidParam(server.ParamError{
 			Param: "delta_interval_ms", Received: strconv.FormatInt(*d, 10),
 			Expected: fmt.Sprintf("integer from %d to %d", eventlog.ShortestPace.Milliseconds(), eventlog.LongestPace.Milliseconds()),
@@ -153,42 +146,16 @@ func subscribingOf(p protocol.SubscribeParams, kinds []domain.EventKind) eventlo
 		f.Since = *p.Since
 	}
 	if p.DeltaInterval != nil {
-		f.Pace = milliseconds(*p.DeltaInterval)
+		f.Pace = protocol.Milliseconds(*p.DeltaInterval)
 	}
 	return f
 }
 
-// checkRun refuses a run of another session.
-func checkRun(ctx context.Context, h *hub.Hub, p humanlayer.SubscribeParams) error {
-	if p.SessionID == "" || p.RunID == "" {
-		return nil
-	}
-	of, err := h.Query().Turn(ctx, p.SessionID)
-	if err != nil {
-		return err
-	}
-	turn, err := h.Query().Turn(ctx, p.RunID)
-	if err == nil && turn.Turn.Session != of.Turn.Session {
-		err = server.InvalidParam(server.ParamError{Param: "run_id", Expected: "a run of the session", Received: "another one's"})
-	}
-	return err
-}
-
-func (s *subscriptions) subscribeHumanLayer(ctx context.Context, h *hub.Hub, p humanlayer.SubscribeParams) (humanlayer.SubscribeResult, error) {
-	if err := checkRun(ctx, h, p); err != nil {
-		return humanlayer.SubscribeResult{}, err
-	}
-	conn := server.ConnFrom(ctx)
-	r, err := s.begin(ctx, h, p.Native(), humanlayer.Kinds(p.EventTypes), humanlayer.FormOf(conn))
-	result := humanlayer.SubscribeResult{SubscriptionID: r.SubscriptionID, Message: "Subscription established. Waiting for events...", Notice: r.Notice}
-	if !humanlayer.IsLines(conn) {
-		result.Seq = &r.Seq
-	}
-	return result, err
-}
-
 func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.SubscribeParams) (protocol.SubscribeResult, error) {
 	kinds, unknown := protocol.Kinds(p.Kinds)
+	if p.Form != nil {
+		return s.begin(ctx, h, p, p.Only, p.Form)
+	}
 	r, err := s.begin(ctx, h, p, kinds, protocol.Native)
 	r.Unknown = unknown
 	return r, err
@@ -308,7 +275,7 @@ func sendEvent(ctx context.Context, send func(context.Context, ...any) error, fo
 	data := form.Data(e)
 	err := send(ctx, form.Event(subscription, e, data))
 	if errors.Is(err, server.ErrTooLong) {
-		err = send(ctx, form.Event(subscription, e, fitRaw(data, room-1024)))
+		err = send(ctx, form.Event(subscription, e, protocol.FitRaw(data, room-1024)))
 	}
 	return err
 }

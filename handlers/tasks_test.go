@@ -209,6 +209,7 @@ func TestWhatTasksHaveUsed(t *testing.T) {
 	one := w.finished(c.launch(`{"query":"q","title":"T"}`))
 	w.ended(testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"p"}`), "taskId"))
 
+	assert.JSONEq(t, `{"total":2,"states":{"completed":2}}`, string(c.ask("turn.count", "")))
 	all := c.ask("usage.get", `{}`)
 	total := testkit.JSONAs[map[string]any](t, all, "total")
 	assert.Equal(t, []any{2.0, 60.0, 8.0, 1.0}, []any{total["turns"], total["input_tokens"], total["output_tokens"], total["cost_usd"]})

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -21,12 +19,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerTerminals registers the methods of terminals, and spawn_terminal of the executor catalog.
+// registerTerminals registers the methods of terminals.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
 	f := nativeFamily
-	handle(reg, d, executorFamily, "spawn_terminal", t.spawn, server.LongRunning(),
-		server.Doc("Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit."))
 	handle(reg, d, f, "terminal.start", t.start, server.LongRunning(),
 		server.Doc("Starts a program in a terminal, and watches it as terminal.attach does. The terminal ends with the daemon, unless it is one of tmux."))
 	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the running terminals, also those of agents, the oldest first."))
@@ -53,31 +49,18 @@ func checkEnv(env map[string]string) error {
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return server.InvalidParam(server.ParamError{
-				Param: "env", Expected: "names that are not empty and have no =, and nothing with a NUL", Received: strconv.Quote(headline(name, promptShown)),
+				Param: "env", Expected: "names that are not empty and have no =, and nothing with a NUL", Received: strconv.Quote(protocol.Headline(name, promptShown)),
 			})
 		}
 	}
 	return nil
 }
 
-// spawn starts a terminal for a client of the executor catalog.
-func (t terminals) spawn(ctx context.Context, h *hub.Hub, p dexec.SpawnTerminalParams) (protocol.StartTerminalResult, error) {
-	if err := checkToken(h, p.SessionToken); err != nil {
-		return protocol.StartTerminalResult{}, err
-	}
-	return t.startIn(ctx, h, p.Native(), humanlayer.FormOf(server.ConnFrom(ctx)))
-}
-
 func (t terminals) start(ctx context.Context, h *hub.Hub, p protocol.StartTerminalParams) (protocol.StartTerminalResult, error) {
-	return t.startIn(ctx, h, p, protocol.Native)
-}
-
-// startIn starts a terminal whose events come in a form.
-func (t terminals) startIn(ctx context.Context, h *hub.Hub, p protocol.StartTerminalParams, form *protocol.EventForm) (protocol.StartTerminalResult, error) {
 	if err := checkDescriptor(ctx, p.Descriptor); err != nil {
 		return protocol.StartTerminalResult{}, err
 	}
-	feed := t.newFeed(ctx, form)
+	feed := t.newFeed(ctx, cmp.Or(p.Form, protocol.Native))
 	view, err := h.Terminals().Spawn(ctx, catalog.SpawnTerminalParams{
 		CWD: p.CWD, Shell: p.Program, Env: p.Env, UseTmux: p.UseTmux,
 		TmuxSessionName: p.TmuxSessionName, TmuxWindowName: p.TmuxWindowName, Cols: orZero(p.Cols), Rows: orZero(p.Rows), Args: p.Args,
@@ -138,7 +121,7 @@ func (terminals) list(ctx context.Context, h *hub.Hub, _ struct{}) (protocol.Ter
 		i := infoOf(t)
 		list = append(list, &i)
 	}
-	return protocol.TerminalList{Terminals: fit(list, room(ctx))}, nil
+	return protocol.TerminalList{Terminals: protocol.Fit(list, protocol.Room(ctx))}, nil
 }
 
 func checkAttach(p protocol.AttachTerminalParams) error {
@@ -503,4 +486,9 @@ func (p terminalPiece) asEvent() domain.Event {
 		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}
 	}
 	return e
+}
+
+func provideSecret(_ context.Context, h *hub.Hub, p protocol.ProvideSecretParams) (protocol.Success, error) {
+	err := h.Keys().Provide(p.RequestID, p.Secret)
+	return protocol.Success{Success: err == nil}, err
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -13,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerTriggers registers the methods of the noun trigger, and AIWG's automation.* over them.
+// registerTriggers registers the methods of the noun trigger.
 func registerTriggers(reg *server.Registry, d Domain) {
 	f := nativeFamily
 	handle(reg, d, f, "trigger.list", listTriggers, server.Doc("Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md."))
@@ -22,12 +21,6 @@ func registerTriggers(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "trigger.log", triggerLog, server.Doc("Lists executions of triggers, the newest first. The last 500 are kept."))
 	handle(reg, d, f, "trigger.test", testTriggers, server.Doc("Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits."))
 
-	handle(reg, d, taskFamily, "automation.status", func(ctx context.Context, h *hub.Hub, p none) (protocol.AutomationStatus, error) {
-		l, err := listTriggers(ctx, h, p)
-		return aiwg.AutomationOf(l), err
-	}, server.Doc("Lists the configured triggers and their last executions."))
-	handle(reg, d, taskFamily, "automation.enable", switchRules(true), server.Doc("Enables one trigger, or all as a whole. That holds until it is changed again."))
-	handle(reg, d, taskFamily, "automation.disable", switchRules(false), server.Doc("Disables one trigger, or all as a whole. That holds until it is changed again."))
 }
 
 // recentExecutions limits the listed executions. AIWG defines the number.
@@ -102,19 +95,8 @@ func switchTriggers(on bool) func(context.Context, *hub.Hub, protocol.TriggerPar
 	}
 }
 
-// switchRules is switchTriggers for AIWG, where an unknown rule is no error.
-func switchRules(on bool) func(context.Context, *hub.Hub, aiwg.RuleParams) (aiwg.Switched, error) {
-	return func(ctx context.Context, h *hub.Hub, p aiwg.RuleParams) (aiwg.Switched, error) {
-		_, err := switchTriggers(on)(ctx, h, protocol.TriggerParams{Trigger: p.RuleID})
-		if hubKind(err) == domain.KindTriggerNotFound {
-			return aiwg.Switched{RuleID: p.RuleID}, nil
-		}
-		return aiwg.Switched{Enabled: on, Success: err == nil, RuleID: p.RuleID}, err
-	}
-}
-
 func triggerLog(ctx context.Context, h *hub.Hub, p protocol.TriggerLogParams) (protocol.TriggerLog, error) {
-	list, err := h.Triggers().Executions(ctx, p.Trigger, pageSize(p.Limit, 50, 500), !clientenv.IsRestricted(ctx))
+	list, err := h.Triggers().Executions(ctx, p.Trigger, protocol.PageSize(p.Limit, 50, 500), !clientenv.IsRestricted(ctx))
 	r := protocol.TriggerLog{Executions: []protocol.TriggerExecution{}}
 	for _, x := range list {
 		r.Executions = append(r.Executions, executionOf(ctx, h, x, true))

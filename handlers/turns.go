@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -32,7 +31,7 @@ func waitingPrompts(turns []domain.TurnInSession, most int) []*protocol.WaitingP
 	for _, t := range turns {
 		prompts = append(prompts, &protocol.WaitingPrompt{Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession, Prompt: t.Prompt, CreatedAt: t.Turn.Created, Editable: t.IsWritten()})
 	}
-	prompts = fit(prompts, most)
+	prompts = protocol.Fit(prompts, most)
 	for n, p := range prompts {
 		p.Truncated = p.Prompt != turns[n].Prompt
 	}
@@ -40,12 +39,12 @@ func waitingPrompts(turns []domain.TurnInSession, most int) []*protocol.WaitingP
 }
 
 func (s sessions) listTurns(ctx context.Context, h *hub.Hub, p protocol.ListTurnsParams) (protocol.TurnList, error) {
-	f := domain.TurnFilter{Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
+	f := domain.TurnFilter{Agent: p.Agent, Archived: p.Archived, Limit: protocol.PageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
 	for _, state := range p.States {
 		f.States = append(f.States, domain.State(state))
 	}
 	if f.States == nil {
-		f.States = protocol.SessionStatus("").States()
+		f.States = domain.Listed()
 	}
 	if p.Session != "" {
 		of, err := h.Query().Turn(ctx, string(p.Session))
@@ -58,7 +57,7 @@ func (s sessions) listTurns(ctx context.Context, h *hub.Hub, p protocol.ListTurn
 	if err != nil {
 		return protocol.TurnList{}, err
 	}
-	r := protocol.TurnList{Turns: fit(turns, room(ctx))}
+	r := protocol.TurnList{Turns: protocol.Fit(turns, protocol.Room(ctx))}
 	if n := len(r.Turns); mayHaveMore(n, len(turns), f) {
 		r.NextBefore = r.Turns[n-1].Name
 	}
@@ -71,7 +70,7 @@ func (s sessions) getTurn(ctx context.Context, h *hub.Hub, p protocol.TurnParams
 		return protocol.TurnResult{}, err
 	}
 	one := []*protocol.Turn{t}
-	fit(one, room(ctx))
+	protocol.Fit(one, protocol.Room(ctx))
 	return protocol.TurnResult{Turn: *t}, nil
 }
 
@@ -80,7 +79,7 @@ func (sessions) interruptTurn(ctx context.Context, h *hub.Hub, p protocol.Interr
 	if err != nil {
 		return protocol.InterruptTurnResult{}, err
 	}
-	return protocol.InterruptTurnResult{Turn: t.Turn.Name(), State: string(t.State)}, nil
+	return protocol.InterruptTurnResult{Turn: t.Turn.Name(), State: string(t.State), Of: t}, nil
 }
 
 // interrupted interrupts a turn, or one of its agent's background tasks.
@@ -107,28 +106,13 @@ func moveTurn(ctx context.Context, h *hub.Hub, p protocol.MoveTurnParams) (proto
 
 func queuedWith(ctx context.Context, h *hub.Hub, turn protocol.Ref) (protocol.QueuedTurns, error) {
 	turns, err := h.Queued(ctx, string(turn))
-	return protocol.QueuedTurns{Queued: waitingPrompts(turns, room(ctx))}, err
+	return protocol.QueuedTurns{Queued: waitingPrompts(turns, protocol.Room(ctx))}, err
 }
 
 // setSilence adds the silence of the agent.
 func setSilence(r *protocol.Turn, s domain.AgentSilent) {
 	since := s.Since.UTC()
 	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
-}
-
-func turnAtMost(t *protocol.Turn) int {
-	total := 4096 + textAtMost(t.Texts()...) + textAtMost(&t.Summary, &t.Title, &t.SessionTitle, &t.Model, &t.WorkingDir, &t.AgentSessionID, &t.CallerID, &t.Agent, &t.StopReason)
-	return total + listsAtMost(t.AdditionalDirectories, t.UnansweredServers, t.Worktree, t.AuthMethods, t.Gates)
-}
-
-func listsAtMost(directories, servers []string, w *protocol.WorktreeState, methods []domain.AuthMethod, gates *protocol.Gates) (total int) {
-	for _, text := range slices.Concat(directories, servers) {
-		total += textAtMost(&text)
-	}
-	if w != nil {
-		total += textAtMost(&w.Branch, &w.Dir)
-	}
-	return total + authMethodsAtMost(methods) + gatesAtMost(gates)
 }
 
 const summaryShown = 80
@@ -153,16 +137,16 @@ func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 	tokens, settings := s.Tokens, s.Session.Settings
 	t := &protocol.Turn{
 		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID,
-		State: string(s.State), Prompt: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
-		SessionTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		State: string(s.State), Prompt: s.Prompt, Summary: protocol.Headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
+		SessionTitle: cmp.Or(titleOf(s), protocol.Headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),
 		WorkingDir: s.Session.CWD, Source: s.Source, Priority: s.Priority, CallerID: s.CallerID,
-		CreatedAt: s.Created.UTC(), StartedAt: timeOrNil(s.Started), ActiveAt: s.Active.UTC(), EndedAt: timeOrNil(s.Ended),
+		CreatedAt: s.Created.UTC(), StartedAt: protocol.TimeOrNil(s.Started), ActiveAt: s.Active.UTC(), EndedAt: protocol.TimeOrNil(s.Ended),
 		Error: protocol.ErrorText(s.Turn), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
-		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
-		CacheReadTokens: orNil(tokens.CacheRead), CacheWriteTokens: orNil(tokens.CacheWrite),
-		TotalTokens: orNil(tokens.Input + tokens.Output), ContextTokens: orNil(contextTokens(s.Turn)),
-		ContextSize: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), Messages: orNil(s.Messages),
+		CostUSD: protocol.OrNil(tokens.CostUSD), InputTokens: protocol.OrNil(tokens.Input), OutputTokens: protocol.OrNil(tokens.Output),
+		CacheReadTokens: protocol.OrNil(tokens.CacheRead), CacheWriteTokens: protocol.OrNil(tokens.CacheWrite),
+		TotalTokens: protocol.OrNil(tokens.Input + tokens.Output), ContextTokens: protocol.OrNil(contextTokens(s.Turn)),
+		ContextSize: protocol.OrNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), Messages: protocol.OrNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
 		Archived: s.Session.Archived, AdditionalDirectories: settings.AdditionalDirectories,
 		Progress: s.Progress, Metadata: s.Metadata,
@@ -179,7 +163,7 @@ func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 	}
 	if until := settings.SkipPermissionsUntil; t.SkipPermissions && until != nil {
 		t.SkipPermissions = until.After(now)
-		t.SkipPermissionsUntil = timeOrNil(*until)
+		t.SkipPermissionsUntil = protocol.TimeOrNil(*until)
 	}
 	if s.State.Ended() {
 		t.Result = s.Result

@@ -41,7 +41,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 			return nil
 		},
 	})
-	handlers.RegisterDomain(reg, handlers.Domain{
+	register(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil }, Clients: func() int { return 0 }, Workspaces: workspaces,
 	})
 	srv := server.New(reg, server.Options{})

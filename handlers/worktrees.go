@@ -34,7 +34,7 @@ func landSpec(p protocol.LandParams) hub.LandSpec {
 
 func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult {
 	r := protocol.LandResult{Branch: landed.Into, Commits: append([]string{}, landed.Commits...), Files: append([]string{}, landed.Files...), Nested: landed.Nested, Unfiltered: listing(landed.Unfiltered)}
-	for encodedSize(r.Files) > room(ctx)/2 {
+	for protocol.EncodedSize(r.Files) > protocol.Room(ctx)/2 {
 		r.Files = r.Files[:len(r.Files)/2]
 		r.More = len(landed.Files) - len(r.Files)
 	}
@@ -79,7 +79,7 @@ const (
 func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsParams) (protocol.AttemptsResult, error) {
 	patch := 0
 	if p.Patch {
-		patch = room(ctx) / 4 / hub.MaxAttempts // JSON may double its length
+		patch = protocol.Room(ctx) / 4 / hub.MaxAttempts // JSON may double its length
 	}
 	r := protocol.AttemptsResult{Attempts: []protocol.Attempt{}}
 	all, err := h.Attempts(ctx, string(p.Session), patch, s.Now())
@@ -92,7 +92,7 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 	}
 	gates, err := allGates(ctx, h, turns)
 	for _, a := range all {
-		r.Prompt = headline(a.Turn.FirstWords, resultOfAttempt)
+		r.Prompt = protocol.Headline(a.Turn.FirstWords, resultOfAttempt)
 		r.Attempts = append(r.Attempts, s.attempt(h, a, gates[a.Turn.Turn.ID]))
 	}
 	return r, err
@@ -102,7 +102,7 @@ func (s sessions) attempt(h *hub.Hub, a hub.Attempt, gates *protocol.Gates) prot
 	t := turnOf(a.Turn, h.Latest())
 	r := protocol.Attempt{
 		Name: t.Name, Session: t.Session, ID: t.ID, SessionUUID: t.SessionUUID, Agent: t.Agent, Model: t.Model,
-		State: t.State, Error: headline(t.Error, resultOfAttempt), Result: headline(a.Turn.Result, resultOfAttempt),
+		State: t.State, Error: protocol.Headline(t.Error, resultOfAttempt), Result: protocol.Headline(a.Turn.Result, resultOfAttempt),
 		Usage: usageOf(a.Usage), Gates: gates, Worktree: worktreeOf(h, a.Turn.Session), Files: []protocol.FileChange{},
 		Commits: a.Changes.Commits.Count, Landed: a.Changes.Landed, Patch: a.Changes.Patch, PatchCut: a.Changes.IsCut,
 	}
@@ -180,9 +180,8 @@ func withData(err error, data protocol.WorktreeError) error {
 	if !errors.As(err, &e) || len(data.Paths) == 0 && data.Losses == nil {
 		return err
 	}
-	wire := nativeFamily.wireError(e)
-	data.Kind = nativeFamily.kind(e)
-	return answer{server.NewError(wire.Code, wire.Message, data), e.Err}
+	data.Kind = nativeFamily.Kind(e)
+	return nativeFamily.WithData(err, data)
 }
 
 func registerAttempts(reg *server.Registry, d Domain, s sessions) {

@@ -45,6 +45,7 @@ type Method struct {
 	arriving func(ctx context.Context, params json.RawMessage) context.Context // may be nil
 
 	takes, gives reflect.Type // the Go types of the parameters and the result; nil for raw JSON
+	typed        any          // the handler, as Handle got it; see Handler
 
 	raw  bool        // works on raw JSON, so it is always fast
 	slow atomic.Bool // the last call took long: the queue is written before it runs
@@ -127,7 +128,7 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 	}
 	m := &Method{
 		Name: name, params: lazySchema[P](schema.OfParams), result: lazySchema[R](schema.OfResult),
-		takes: reflect.TypeFor[P](), gives: reflect.TypeFor[R](),
+		takes: reflect.TypeFor[P](), gives: reflect.TypeFor[R](), typed: h,
 	}
 	m.check = func(raw json.RawMessage) error {
 		var params P
@@ -147,6 +148,22 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 		return rawjson.Encode(result)
 	}
 	r.add(m, options)
+}
+
+// Handler returns the handler of a registered method and its description, to call it in the same
+// process: for methods that are other forms of it. It panics if no method has the name and these types.
+func Handler[P, R any](r *Registry, name string) (func(ctx context.Context, params P) (R, error), *Method) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.byName[name]
+	if m == nil {
+		panic(fmt.Sprintf("server: no method %q is registered", name))
+	}
+	h, ok := m.typed.(func(context.Context, P) (R, error))
+	if !ok {
+		panic(fmt.Sprintf("server: method %q takes %v and returns %v, not %v and %v", name, m.takes, m.gives, reflect.TypeFor[P](), reflect.TypeFor[R]()))
+	}
+	return h, m
 }
 
 // HandleRaw registers a method that works on raw JSON. params is nil or a valid value of any

@@ -55,6 +55,14 @@ var rules = []rule{
 		because: "a handler turns a request into a call of the hub",
 	},
 	{
+		from: "handlers/... internal/hub/... internal/hubclient internal/protocol internal/relay", never: "internal/dialect/...",
+		because: "only the daemon knows the dialects, which are forms of the native methods",
+	},
+	{
+		from: "internal/dialect/...", never: "handlers/... internal/cli/... internal/host/... internal/store/sqlite/...",
+		because: "a dialect calls the native methods through the registry",
+	},
+	{
 		from: "internal/executor/...", never: "handlers/... internal/hub/... internal/host/... internal/store/...",
 		because: "an executor runs in a process of its own and calls the hub over the wire",
 	},
@@ -73,7 +81,7 @@ const driver = "modernc.org/sqlite"
 // importers lists the only packages that may import a package directly.
 var importers = map[string]string{
 	"handlers":              "internal/host",
-	"internal/hub":          "handlers internal/host",
+	"internal/hub":          "handlers internal/dialect/... internal/host",
 	"internal/store/sqlite": "internal/host",
 	driver:                  "internal/store/sqlite/...",
 }
@@ -105,6 +113,8 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 		{"internal/store": {"internal/visible"}},
 		{"internal/hub": {"internal/x"}, "internal/x": {"internal/y"}, "internal/y": {"server"}},
 		{"handlers": {"internal/store"}},
+		{"handlers": {"internal/dialect/aiwg"}},
+		{"internal/dialect/aiwg": {"internal/cli"}},
 		{"internal/executor/acp": {"internal/store"}},
 		{"internal/acpagent": {"internal/x"}, "internal/x": {"internal/hub/x"}},
 		{"internal/cli/turn": {"internal/store"}},

@@ -459,17 +459,14 @@ command ends. A daemon is started if none runs.
 Exit status: 0 if it was answered or allowed; 3 if it was denied; 1 if it could not
 be asked, or was withdrawn; 130 if you interrupted it.`
 
-// codeDenied is the hub's error code for a denied question.
-const codeDenied = -32003
-
 // questionScope says in which session or directory a question is asked.
 type questionScope struct {
-	Thread string `json:"thread,omitempty"`
-	CWD    string `json:"cwd,omitempty"`
+	Session    string `json:"session,omitempty"`
+	WorkingDir string `json:"working_dir,omitempty"`
 }
 
 func (p *questionScope) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.Thread, "session", "", "the session that also waits for the answer (default: none)")
+	cmd.Flags().StringVar(&p.Session, "session", "", "the session that also waits for the answer (default: none)")
 }
 
 // newQuestion returns the command that asks the user a question.
@@ -487,7 +484,7 @@ func newQuestion(s *settings) *cobra.Command {
 		Example: "  duet-rpc ask \"Which version is this to be?\"\n  duet-rpc ask \"Deploy?\" --option now --option tomorrow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Message = args[0]
-			return wait(cmd, s, "askUser", p, func(r protocol.AskUserResult) error {
+			return wait(cmd, s, "approval.ask", p, func(r protocol.Answer) error {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), r.Response)
 				return err
 			})
@@ -521,10 +518,10 @@ func newPermission(s *settings) *cobra.Command {
 			if !json.Valid(p.Input) || p.Input[0] != '{' {
 				return fmt.Errorf("--input must be a JSON object, such as {\"command\":\"make\"}")
 			}
-			if p.CWD, err = os.Getwd(); err != nil {
+			if p.WorkingDir, err = os.Getwd(); err != nil {
 				return err
 			}
-			return wait(cmd, s, "requestPermission", p, func(r protocol.RequestPermissionResult) error {
+			return wait(cmd, s, "approval.request", p, func(r protocol.Permission) error {
 				if len(r.UpdatedInput) == 0 {
 					r.UpdatedInput = p.Input
 				}
@@ -543,7 +540,7 @@ func wait[R any](cmd *cobra.Command, s *settings, method string, params any, pri
 		var answer json.RawMessage
 		err := c.Call(ctx, method, params, &answer, client.WithTimeout(0))
 		var refused *client.Error
-		if errors.As(err, &refused) && refused.Code == codeDenied {
+		if errors.As(err, &refused) && refused.Kind() == "permission_denied" {
 			fmt.Fprintln(cmd.ErrOrStderr(), term.Line(refused.Message))
 			return exitStatus(denied)
 		}

@@ -171,7 +171,7 @@ func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
 
 // fetchOf asks a hub for the page at a path.
 func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
-	page, _, err := hubclient.Call[web.Page](ctx, c, "fetch", protocol.PreviewParams{URL: path})
+	page, _, err := hubclient.Call[web.Page](ctx, c, "preview.fetch", protocol.PreviewParams{URL: path})
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		status := map[client.Kind]int{"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest}[refused.Kind()]
 		if status != 0 {
@@ -184,7 +184,7 @@ func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (w
 // report sends a page's message to the hub.
 func (p *serving) report(ctx context.Context, r web.Report) error {
 	if p.options.session != "" {
-		r.Params["session_id"] = p.options.session
+		r.Params["session"] = p.options.session
 	}
 	return p.hub.Load().Call(ctx, r.Method, r.Params, nil)
 }
@@ -215,7 +215,7 @@ func newConsole(s *settings) *cobra.Command {
 			"Exit status: 0, also if there is nothing; 1 if it could not be read.",
 		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt --last \"What is wrong there?\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			params := protocol.PageMessagesParams{SessionID: session, Limit: limit, Problems: problems}
+			params := protocol.PageMessagesParams{Session: protocol.Ref(session), Limit: limit, Problems: problems}
 			return askHub(cmd, s, "preview.messages", params, func(r protocol.PageMessages) error {
 				for _, m := range r.Messages {
 					fmt.Fprintln(cmd.OutOrStdout(), term.Exact(m.Text()))
@@ -240,7 +240,7 @@ func newNavigate(s *settings) *cobra.Command {
 			"Exit status: 0, also if no preview is open; 1 if there is no such page, or no hub.",
 		Example: "  duet-rpc preview navigate /about",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return callPreview(cmd, s, "navigate", protocol.PreviewParams{URL: args[0]})
+			return callPreview(cmd, s, "preview.navigate", protocol.PreviewParams{URL: args[0]})
 		},
 	}
 }
@@ -255,7 +255,7 @@ func newRefresh(s *settings) *cobra.Command {
 			"Exit status: 0, also if no preview is open; 1 if there is no hub.",
 		Example: "  duet-rpc build && duet-rpc preview refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return callPreview(cmd, s, "refresh", nil)
+			return callPreview(cmd, s, "preview.refresh", nil)
 		},
 	}
 }

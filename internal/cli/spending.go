@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -72,10 +71,27 @@ func newUsageCommand(s *settings) *cobra.Command {
 
 // printCounts prints the number of turns in each state.
 func printCounts(cmd *cobra.Command, s *settings) error {
-	return askHub(cmd, s, "task.stats", nil, func(r aiwg.TaskStats) error {
-		return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
-			term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
-			term.Field{"interrupted", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
+	return askHub(cmd, s, "turn.count", nil, func(r protocol.TurnCounts) error {
+		sum := func(states ...domain.State) (n int) {
+			for _, state := range states {
+				n += r.States[protocol.TurnState(state)]
+			}
+			return n
+		}
+		rows := []struct {
+			name string
+			n    int
+		}{
+			{"running", sum(domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)}, {"queued", sum(domain.Queued)},
+			{"completed", sum(domain.Completed)}, {"failed", sum(domain.Failed, domain.TimedOut)}, {"interrupted", sum(domain.Cancelled, domain.Interrupted)},
+		}
+		var fields []term.Field
+		total := 0
+		for _, row := range rows {
+			fields = append(fields, term.Field{row.name, strconv.Itoa(row.n)})
+			total += row.n
+		}
+		return term.Fields(cmd.OutOrStdout(), append(fields, term.Field{"total", strconv.Itoa(total)})...)
 	})
 }
 

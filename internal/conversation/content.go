@@ -197,19 +197,16 @@ func writeContent(c domain.Content) catalog.ContentBlock {
 	return b
 }
 
-// PromptError names the invalid block of a prompt.
-type PromptError struct {
-	Index int // from 0; -1: all blocks together
-	contentError
-}
-
-// ReadPrompt reads the blocks of a prompt. texts joins the text blocks, which belong to the
-// prompt's own text.
-func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts string, wrong *PromptError) {
+// Prompt reads the blocks of a prompt, in addition to its text, and returns its whole text and what is
+// no text. The error is a *domain.Error that names the wrong block as a parameter.
+func Prompt(text string, blocks []catalog.ContentBlock) (whole string, content []domain.Content, err error) {
 	if len(blocks) > MaxBlocks {
-		return nil, "", &PromptError{-1, contentError{Expected: fmt.Sprintf("at most %d blocks", MaxBlocks), Received: fmt.Sprint(len(blocks))}}
+		return "", nil, domain.Invalid("content", fmt.Sprintf("at most %d blocks", MaxBlocks), fmt.Sprint(len(blocks)))
 	}
 	var said []string
+	if text != "" {
+		said = append(said, text)
+	}
 	var size int64
 	for i, b := range blocks {
 		if b.Type == "text" {
@@ -217,15 +214,15 @@ func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts str
 			continue
 		}
 		c, err := ReadContent(b)
-		if err != nil {
-			return nil, "", &PromptError{i, *err.(*contentError)}
+		if wrong, is := err.(*contentError); is {
+			return "", nil, domain.Invalid(fmt.Sprintf("content[%d].%s", i, wrong.Member), wrong.Expected, wrong.Received)
 		}
 		if size += int64(len(c.Data)); size > maxPrompt {
-			return nil, "", &PromptError{-1, contentError{Expected: fmt.Sprintf("at most %d bytes in all blocks together", maxPrompt), Received: "more"}}
+			return "", nil, domain.Invalid("content", fmt.Sprintf("at most %d bytes in all blocks together", maxPrompt), "more")
 		}
-		list = append(list, c)
+		content = append(content, c)
 	}
-	return list, strings.Join(said, "\n\n"), nil
+	return strings.Join(said, "\n\n"), content, nil
 }
 
 // label describes a block where only text can be shown, such as [image image/png 12 KB].

@@ -86,32 +86,31 @@ func TestWhatIsWrongWithABlock(t *testing.T) {
 }
 
 func TestThePartsOfAPrompt(t *testing.T) {
-	list, text, wrong := ReadPrompt([]catalog.ContentBlock{{Type: "text", Text: "a"}, {Type: "resource_link", URI: "u", Name: "n"}, {Type: "text", Text: "b"}})
-	require.Nil(t, wrong)
-	assert.Equal(t, "a\n\nb", text)
-	assert.Equal(t, []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u", Name: "n"}}}, list)
-
+	blocks := []catalog.ContentBlock{{Type: "text", Text: "a"}, {Type: "resource_link", URI: "u", Name: "n"}, {Type: "text", Text: "b"}}
+	for text, want := range map[string]string{"": "a\n\nb", "first": "first\n\na\n\nb"} {
+		whole, list, err := Prompt(text, blocks)
+		require.NoError(t, err)
+		assert.Equal(t, want, whole)
+		assert.Equal(t, []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u", Name: "n"}}}, list)
+	}
+	wrong := func(blocks ...catalog.ContentBlock) *domain.Error {
+		_, _, err := Prompt("", blocks)
+		var e *domain.Error
+		if err != nil {
+			require.ErrorAs(t, err, &e)
+		}
+		return e
+	}
 	big := catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: encoded(maxPrompt / 2)}
-	_, _, wrong = ReadPrompt([]catalog.ContentBlock{big, big})
-	assert.Nil(t, wrong)
-	_, _, wrong = ReadPrompt([]catalog.ContentBlock{big, big, {Type: "image", MIMEType: "image/png", Data: "AA=="}})
-	require.NotNil(t, wrong)
-	assert.Equal(t, -1, wrong.Index)
-
+	assert.Nil(t, wrong(big, big))
+	assert.Equal(t, "content", wrong(big, big, catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: "AA=="}).Param)
 	many := make([]catalog.ContentBlock, MaxBlocks+1)
 	for i := range many {
 		many[i] = catalog.ContentBlock{Type: "resource_link", URI: "u"}
 	}
-	_, _, wrong = ReadPrompt(many[1:])
-	assert.Nil(t, wrong)
-	_, _, wrong = ReadPrompt(many)
-	require.NotNil(t, wrong)
-	assert.Contains(t, wrong.Expected, "100 blocks")
-
-	_, _, wrong = ReadPrompt([]catalog.ContentBlock{{Type: "text"}, {Type: "video"}})
-	require.NotNil(t, wrong)
-	assert.Equal(t, 1, wrong.Index)
-	assert.Equal(t, "type", wrong.Member)
+	assert.Nil(t, wrong(many[1:]...))
+	assert.Contains(t, wrong(many...).Expected, "100 blocks")
+	assert.Equal(t, "content[1].type", wrong(catalog.ContentBlock{Type: "text"}, catalog.ContentBlock{Type: "video"}).Param)
 }
 
 func TestLabels(t *testing.T) {

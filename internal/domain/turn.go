@@ -187,6 +187,25 @@ const (
 	Discarded    State = "discarded"
 )
 
+// StatesWhere lists the states for which want returns true, sorted by name.
+func StatesWhere(want func(State) bool) []State {
+	var list []State
+	for _, s := range []State{
+		Cancelled, Completed, Discarded, Draft, Failed, Interrupted, Interrupting, Queued, Running, Starting, TimedOut, WaitingInput,
+	} {
+		if want(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// States lists all states, sorted by name.
+func States() []State { return StatesWhere(func(State) bool { return true }) }
+
+// Listed lists the states of the turns that lists show without being asked for others.
+func Listed() []State { return StatesWhere(func(s State) bool { return s != Discarded }) }
+
 // Ended reports whether the state is final.
 func (s State) Ended() bool {
 	switch s {

@@ -7,9 +7,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
 // place makes a project with a directory of AIWG, and its state directory.

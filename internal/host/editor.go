@@ -19,6 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -346,11 +348,23 @@ func newRegistry(
 	domain.Version, domain.Now, domain.Logger = s.Version, time.Now, log.Logger
 	domain.Workspaces, domain.Unwatched = core.Workspaces, core.Unwatched
 	domain.AgentNotes, domain.Configuration = notes, s.ConfigFor
-	notified = handlers.RegisterDomain(reg, domain)
+	subscribers := handlers.RegisterDomain(reg, domain)
+	dialects := dialect.Register(dialectMethods(reg, domain))
+	notified = func(ctx context.Context) {
+		var both sync.WaitGroup
+		both.Go(func() { subscribers(ctx) })
+		both.Go(func() { dialects(ctx) })
+		both.Wait()
+	}
 	if s.TestMethods {
 		handlers.RegisterTestMethods(reg)
 	}
 	return reg, notified
+}
+
+// dialectMethods returns what the dialects get of the native methods.
+func dialectMethods(reg *server.Registry, d handlers.Domain) native.Methods {
+	return native.Methods{Registry: reg, Hub: d.Hub, Context: d.Workspaces.Context, Logger: d.Logger}
 }
 
 // traceOf returns a function that logs the messages of connections; nil if message logging is

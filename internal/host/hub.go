@@ -15,9 +15,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/executor"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -94,7 +94,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			h.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, EditorFiles: o.editorFiles,
 				Command: executorCommand, Environment: executorEnvironment(), MostIdle: c.Limits.MostIdle(),
-				Logger: o.log.Logger, WireError: handlers.ExecutorError, Trace: traceExecutors(o.log),
+				Logger: o.log.Logger, WireError: executor.Family.Error, Trace: traceExecutors(o.log),
 			})
 			return h.executors
 		},

@@ -20,6 +20,11 @@ func UsageGet(ctx context.Context, c *client.Client, p protocol.UsageParams) (pr
 	return Call[protocol.UsageResult](ctx, c, "usage.get", p)
 }
 
+// TurnCount calls turn.count. It also returns the result as it came.
+func TurnCount(ctx context.Context, c *client.Client) (protocol.TurnCounts, json.RawMessage, error) {
+	return Call[protocol.TurnCounts](ctx, c, "turn.count", nil)
+}
+
 // DaemonStatus calls daemon.status. It also returns the result as it came.
 func DaemonStatus(ctx context.Context, c *client.Client) (protocol.DaemonStatus, json.RawMessage, error) {
 	return Call[protocol.DaemonStatus](ctx, c, "daemon.status", nil)
@@ -28,6 +33,11 @@ func DaemonStatus(ctx context.Context, c *client.Client) (protocol.DaemonStatus,
 // DaemonListen calls daemon.listen. It also returns the result as it came.
 func DaemonListen(ctx context.Context, c *client.Client, p protocol.ListenParams) (protocol.Success, json.RawMessage, error) {
 	return Call[protocol.Success](ctx, c, "daemon.listen", p)
+}
+
+// SecretProvide calls secret.provide. It also returns the result as it came.
+func SecretProvide(ctx context.Context, c *client.Client, p protocol.ProvideSecretParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "secret.provide", p)
 }
 
 // DaemonStop calls daemon.stop. It also returns the result as it came.
@@ -58,11 +68,6 @@ func TriggerLog(ctx context.Context, c *client.Client, p protocol.TriggerLogPara
 // TriggerTest calls trigger.test. It also returns the result as it came.
 func TriggerTest(ctx context.Context, c *client.Client, p protocol.TriggerTestParams) (protocol.TriggerTrials, json.RawMessage, error) {
 	return Call[protocol.TriggerTrials](ctx, c, "trigger.test", p)
-}
-
-// AutomationStatus calls automation.status. It also returns the result as it came.
-func AutomationStatus(ctx context.Context, c *client.Client) (protocol.AutomationStatus, json.RawMessage, error) {
-	return Call[protocol.AutomationStatus](ctx, c, "automation.status", nil)
 }
 
 // EditorOffer calls editor.offer. It also returns the result as it came.
@@ -300,6 +305,16 @@ func RuleDelete(ctx context.Context, c *client.Client, p protocol.DeleteRulePara
 	return Call[protocol.DeleteRuleResult](ctx, c, "rule.delete", p)
 }
 
+// ApprovalAsk calls approval.ask. It also returns the result as it came.
+func ApprovalAsk(ctx context.Context, c *client.Client, p protocol.AskParams) (protocol.Answer, json.RawMessage, error) {
+	return Call[protocol.Answer](ctx, c, "approval.ask", p)
+}
+
+// ApprovalRequest calls approval.request. It also returns the result as it came.
+func ApprovalRequest(ctx context.Context, c *client.Client, p protocol.RequestParams) (protocol.Permission, json.RawMessage, error) {
+	return Call[protocol.Permission](ctx, c, "approval.request", p)
+}
+
 // McpServers calls mcp.servers. It also returns the result as it came.
 func McpServers(ctx context.Context, c *client.Client, p protocol.MCPServerOwner) (protocol.MCPServerList, json.RawMessage, error) {
 	return Call[protocol.MCPServerList](ctx, c, "mcp.servers", p)
@@ -315,6 +330,36 @@ func McpCall(ctx context.Context, c *client.Client, p protocol.CallToolParams) (
 	return Call[protocol.CallToolResult](ctx, c, "mcp.call", p)
 }
 
+// PreviewFetch calls preview.fetch. It also returns the result as it came.
+func PreviewFetch(ctx context.Context, c *client.Client, p protocol.PreviewParams) (protocol.PreviewFile, json.RawMessage, error) {
+	return Call[protocol.PreviewFile](ctx, c, "preview.fetch", p)
+}
+
+// PreviewNavigate calls preview.navigate. It also returns the result as it came.
+func PreviewNavigate(ctx context.Context, c *client.Client, p protocol.PreviewParams) (protocol.PreviewShown, json.RawMessage, error) {
+	return Call[protocol.PreviewShown](ctx, c, "preview.navigate", p)
+}
+
+// PreviewRefresh calls preview.refresh. It also returns the result as it came.
+func PreviewRefresh(ctx context.Context, c *client.Client) (protocol.PreviewShown, json.RawMessage, error) {
+	return Call[protocol.PreviewShown](ctx, c, "preview.refresh", nil)
+}
+
+// PreviewConsole calls preview.console. It also returns the result as it came.
+func PreviewConsole(ctx context.Context, c *client.Client, p protocol.ConsoleParams) (protocol.PreviewKept, json.RawMessage, error) {
+	return Call[protocol.PreviewKept](ctx, c, "preview.console", p)
+}
+
+// PreviewError calls preview.error. It also returns the result as it came.
+func PreviewError(ctx context.Context, c *client.Client, p protocol.PageErrorParams) (protocol.PreviewKept, json.RawMessage, error) {
+	return Call[protocol.PreviewKept](ctx, c, "preview.error", p)
+}
+
+// PreviewNavigated calls preview.navigated. It also returns the result as it came.
+func PreviewNavigated(ctx context.Context, c *client.Client, p protocol.NavigationParams) (protocol.PreviewKept, json.RawMessage, error) {
+	return Call[protocol.PreviewKept](ctx, c, "preview.navigated", p)
+}
+
 // PreviewMessages calls preview.messages. It also returns the result as it came.
 func PreviewMessages(ctx context.Context, c *client.Client, p protocol.PageMessagesParams) (protocol.PageMessages, json.RawMessage, error) {
 	return Call[protocol.PageMessages](ctx, c, "preview.messages", p)
@@ -328,11 +373,6 @@ func EventSubscribe(ctx context.Context, c *client.Client, p protocol.SubscribeP
 // EventUnsubscribe calls event.unsubscribe. It also returns the result as it came.
 func EventUnsubscribe(ctx context.Context, c *client.Client, p protocol.UnsubscribeParams) (protocol.Success, json.RawMessage, error) {
 	return Call[protocol.Success](ctx, c, "event.unsubscribe", p)
-}
-
-// SecretProvide calls secret.provide. It also returns the result as it came.
-func SecretProvide(ctx context.Context, c *client.Client, p protocol.ProvideSecretParams) (protocol.Success, json.RawMessage, error) {
-	return Call[protocol.Success](ctx, c, "secret.provide", p)
 }
 
 // TerminalStart calls terminal.start. It also returns the result as it came.
@@ -372,13 +412,11 @@ func TerminalClose(ctx context.Context, c *client.Client, p protocol.CloseTermin
 
 // untilDone are the methods that last as long as a person, an agent, git or another program does.
 var untilDone = []string{
-	"task.submit",
 	"daemon.listen",
 	"editor.call",
 	"attempt.start",
 	"attempt.list",
 	"attempt.choose",
-	"launchSession",
 	"session.start",
 	"session.set",
 	"session.delete",
@@ -391,8 +429,6 @@ var untilDone = []string{
 	"session.adopt",
 	"agent.forget",
 	"build.run",
-	"build",
-	"buildBackend",
 	"gate.check",
 	"session.search",
 	"change.list",
@@ -400,20 +436,14 @@ var untilDone = []string{
 	"change.revert",
 	"change.reopen",
 	"session.rewind",
-	"getSessionSnapshots",
-	"fetchApprovals",
-	"getApproval",
 	"approval.list",
 	"approval.get",
-	"askUser",
-	"requestPermission",
-	"sendTask",
+	"approval.ask",
+	"approval.request",
 	"mcp.tools",
 	"mcp.call",
-	"fetch",
-	"navigate",
-	"execute_prompt",
-	"spawn_terminal",
+	"preview.fetch",
+	"preview.navigate",
 	"terminal.start",
 	"terminal.attach",
 	"terminal.detach",

@@ -9,27 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-type CreateApprovalParams struct {
-	RunID     string          `json:"run_id,omitempty" doc:"The run that waits, by any id. This or session_id is required."`
-	SessionID string          `json:"session_id,omitempty" doc:"Alias of run_id."`
-	Type      ApprovalType    `json:"type,omitempty" doc:"Default: function_call."`
-	ToolName  string          `json:"tool_name,omitempty" doc:"function_call: the tool."`
-	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"function_call: the tool's input."`
-	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The agent's id of the tool call."`
-	Message   string          `json:"message,omitempty" doc:"human_contact: the question."`
-	Subject   string          `json:"subject,omitempty" doc:"human_contact: the topic."`
-	Options   json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: [{option_id,name,kind}]."`
-	Channel   json.RawMessage `json:"channel,omitempty" doc:"Stored, and returned unchanged."`
-	Schema    json.RawMessage `json:"schema,omitempty" doc:"human_contact: a form to fill in, a flat JSON Schema object as in ACP's elicitation."`
-	URL       string          `json:"url,omitempty" doc:"human_contact: an address to open after the user agrees."`
-}
-
-type CreateApprovalResult struct {
-	ApprovalID string `json:"approval_id"`
-	CallID     string `json:"call_id"`
-	Status     string `json:"status" doc:"pending, unless a rule or a mode has decided already."`
-}
-
 type ApprovalListParams struct {
 	Turn Ref `json:"turn,omitempty" doc:"Only approvals of this turn; a session means its last turn. Absent: all."`
 }
@@ -197,4 +176,47 @@ func (p DeleteRuleParams) Check() error {
 
 type DeleteRuleResult struct {
 	Success bool `json:"success" doc:"true"`
+}
+
+// AskedIn selects the session of a question of a program.
+type AskedIn struct {
+	Session    string `json:"session,omitempty" doc:"An active session, such as 12: the question belongs to it, and the session waits too. Any other name selects a session of questions, which is created if necessary. Default: the project's."`
+	WorkingDir string `json:"working_dir,omitempty" doc:"The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root."`
+	Keep       bool   `json:"keep,omitempty" doc:"Keep the question open when the connection or the daemon ends. The same question in the same session then gets the answer, for an hour. No effect on a question of an agent's session."`
+
+	Named bool `json:"-"` // of a dialect: Session is a name that the caller chose, even if it looks like a number
+}
+
+// AskParams are those of approval.ask.
+type AskParams struct {
+	Message string          `json:"message" doc:"The question."`
+	Subject string          `json:"subject,omitempty" doc:"The topic, in a few words."`
+	Options json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: strings, or {option_id,name,kind}. Absent: any text is an answer."`
+	AskedIn
+}
+
+// An Answer is the result of approval.ask.
+type Answer struct {
+	Response   string `json:"response" doc:"The answer: the user's text, or the name of the option."`
+	Option     string `json:"option,omitempty" doc:"The option_id of the chosen option."`
+	ApprovalID string `json:"approval_id" doc:"The approval, for approval.get."`
+}
+
+// RequestParams are those of approval.request.
+type RequestParams struct {
+	ToolName  string          `json:"tool_name" doc:"The tool."`
+	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"The tool's input."`
+	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The caller's id of the tool call."`
+	AskedIn
+}
+
+func (p RequestParams) Check() error { return NotEmpty("tool_name", p.ToolName) }
+
+// A Permission is the result of approval.request: the tool may run.
+type Permission struct {
+	Approved     bool            `json:"approved" doc:"true"`
+	Reason       string          `json:"reason,omitempty" doc:"user_approved, or the rule=… or mode=… that decided."`
+	Comment      string          `json:"comment,omitempty" doc:"The user's comment."`
+	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input that the tool must use instead."`
+	ApprovalID   string          `json:"approval_id,omitempty" doc:"The approval, for approval.get, if a person was asked."`
 }

@@ -121,7 +121,7 @@ type PreviewParams struct {
 type PreviewFile struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
-	Body    string            `json:"body" doc:"Base64. A file that does not fit into a message is the error -32005: the limit is 6 MiB with frames, 700 KiB with lines."`
+	Body    string            `json:"body" doc:"Base64. A file that does not fit into a message is the error preview_load_failed: the limit is 6 MiB with frames, 700 KiB with lines."`
 }
 
 type PreviewShown struct {
@@ -131,7 +131,7 @@ type PreviewShown struct {
 
 // PreviewSession is the session of a page's message.
 type PreviewSession struct {
-	SessionID string `json:"session_id,omitempty" doc:"The session to store the message with, by any id. Default: the one that started last."`
+	Session Ref `json:"session,omitempty" doc:"The session to store the message with. Default: the one that started last."`
 }
 
 type ConsoleParams struct {
@@ -165,26 +165,26 @@ type PreviewKept struct {
 }
 
 type PageMessagesParams struct {
-	SessionID string `json:"session_id,omitempty" doc:"Only messages stored with this session or conversation, by any id."`
-	Problems  bool   `json:"problems,omitempty" doc:"Only errors, and console messages of the levels warn and error."`
-	AfterID   int64  `json:"after_id,omitempty" doc:"Only messages with a higher id."`
-	Limit     uint   `json:"limit,omitempty" doc:"Number of messages, the last ones. Default 100, at most 1000."`
-	Follow    *bool  `json:"follow,omitempty" doc:"true: the connection gets further messages as notifications pageMessage, which look like the messages here. false ends this. Absent: no change. A message that repeats is sent again."`
+	Session  Ref   `json:"session,omitempty" doc:"Only messages stored with this session, or with this turn."`
+	Problems bool  `json:"problems,omitempty" doc:"Only errors, and console messages of the levels warn and error."`
+	AfterID  int64 `json:"after_id,omitempty" doc:"Only messages with a higher id."`
+	Limit    uint  `json:"limit,omitempty" doc:"Number of messages, the last ones. Default 100, at most 1000."`
+	Follow   *bool `json:"follow,omitempty" doc:"true: the connection gets further messages as notifications pageMessage, which look like the messages here. false ends this. Absent: no change. A message that repeats is sent again."`
 }
 
 // A PageMessage is a message of a preview's page.
 type PageMessage struct {
-	ID        int64  `json:"id"`
-	Kind      string `json:"kind" doc:"console, error or navigation."`
-	Level     string `json:"level,omitempty" doc:"For console: log, debug, info, warn or error."`
-	Message   string `json:"message" doc:"For navigation: the title of the page."`
-	URL       string `json:"url,omitempty"`
-	Line      int    `json:"line,omitempty"`
-	Column    int    `json:"column,omitempty"`
-	Stack     string `json:"stack,omitempty"`
-	SessionID string `json:"session_id,omitempty"`
-	Count     int    `json:"count" doc:"How often the message came in a row."`
-	Time      string `json:"time" doc:"When it came last."`
+	ID       int64  `json:"id"`
+	Kind     string `json:"kind" doc:"console, error or navigation."`
+	Level    string `json:"level,omitempty" doc:"For console: log, debug, info, warn or error."`
+	Message  string `json:"message" doc:"For navigation: the title of the page."`
+	URL      string `json:"url,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Stack    string `json:"stack,omitempty"`
+	TurnUUID string `json:"turn_uuid,omitempty" doc:"The turn at the time."`
+	Count    int    `json:"count" doc:"How often the message came in a row."`
+	Time     string `json:"time" doc:"When it came last."`
 }
 
 type PageMessages struct {

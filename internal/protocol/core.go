@@ -151,8 +151,9 @@ type RunningTask struct {
 	Agent     *string `json:"agent"`
 	StartedAt *string `json:"startedAt"`
 	PID       *int    `json:"pid"`
-	SessionID string  `json:"session_id"`
-	Status    string  `json:"status"`
+	Turn      string  `json:"turn" doc:"The turn's number, such as 12.3."`
+	TurnUUID  string  `json:"turn_uuid"`
+	State     string  `json:"state"`
 }
 
 type QueuedTask struct {
@@ -160,7 +161,8 @@ type QueuedTask struct {
 	Prompt    string  `json:"prompt" doc:"The first 80 characters."`
 	Agent     *string `json:"agent"`
 	Priority  int     `json:"priority"`
-	SessionID string  `json:"session_id"`
+	Turn      string  `json:"turn" doc:"The turn's number, such as 12.3."`
+	TurnUUID  string  `json:"turn_uuid"`
 }
 
 type WatcherStatus struct {

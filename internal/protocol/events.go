@@ -204,6 +204,9 @@ type SubscribeParams struct {
 	Since         *int64   `json:"since,omitempty" doc:"First replay the events after this seq. 0: all."`
 	Notices       bool     `json:"notices,omitempty" doc:"The client shows the notice in the result to its user."`
 	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"Interval between text.delta or thought.delta events of one message, in milliseconds: 16 to 1000, default 50. The first delta of a message is sent at once; later text is joined."`
+
+	Form *EventForm         `json:"-"` // of a dialect, which selects Only instead of Kinds
+	Only []domain.EventKind `json:"-"` // nil: all
 }
 
 // SubscribeResult is the result of event.subscribe.

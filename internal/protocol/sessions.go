@@ -70,6 +70,8 @@ type StartParams struct {
 	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new session. Uncommitted files of the user are not in it."`
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the prompt. session.prompt sends it."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`
+
+	Source string `json:"-"` // of a dialect: what started the turn; "": a session
 }
 
 // Started names a turn that a prompt has begun.

@@ -17,6 +17,8 @@ type StartTerminalParams struct {
 	Cols            *uint             `json:"cols,omitempty" doc:"Columns. Default 80, also for 0."`
 	Rows            *uint             `json:"rows,omitempty" doc:"Rows. Default 24, also for 0."`
 	Descriptor      bool              `json:"descriptor,omitempty" doc:"Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal.output."`
+
+	Form *EventForm `json:"-"` // of a dialect
 }
 
 type StartTerminalResult struct {

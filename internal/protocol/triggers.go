@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -146,4 +147,26 @@ type AutomationExecution struct {
 	ApprovalID string `json:"approval_id,omitempty"`
 	Error      string `json:"error,omitempty"`
 	Depth      int    `json:"depth,omitempty" doc:"Number of executions in a row that led to this one."`
+}
+
+// AutomationOf returns the triggers as daemon.status has them.
+func AutomationOf(l TriggerList) AutomationStatus {
+	r := AutomationStatus{Enabled: l.Enabled, RuleCount: len(l.Triggers), Rules: []AutomationRule{}, RecentExecutions: []AutomationExecution{}, Problem: l.Problem, Issues: l.Issues}
+	for _, t := range l.Triggers {
+		r.Rules = append(r.Rules, AutomationRule{
+			ID: t.ID, Trigger: t.Event, Action: t.Action, Enabled: t.Enabled, CooldownMS: t.CooldownMS, RequiresApproval: t.RequiresApproval,
+			Description: t.Description, Conditions: t.Conditions, When: t.When, LastFired: t.LastFired, NextFire: t.NextFire, From: t.From, File: t.File, Line: t.Line,
+		})
+	}
+	for _, x := range slices.Backward(l.Recent) {
+		one := AutomationExecution{
+			ID: x.ID, RuleID: x.Trigger, EventType: x.EventType, Status: x.Status, Timestamp: x.Time, Action: x.Action,
+			SessionID: x.TurnUUID, ApprovalID: x.ApprovalID, Error: x.Error, Depth: x.Depth,
+		}
+		if x.Of.Task > 0 {
+			one.TaskID = domain.TaskName(x.Of.Task)
+		}
+		r.RecentExecutions = append(r.RecentExecutions, one)
+	}
+	return r
 }

@@ -118,7 +118,7 @@ type TurnState string
 
 // Accepted implements schema.Enum.
 func (TurnState) Accepted() (names []string) {
-	for _, s := range States() {
+	for _, s := range domain.States() {
 		names = append(names, string(s))
 	}
 	return names
@@ -136,6 +136,12 @@ type ListTurnsParams struct {
 type TurnList struct {
 	Turns      []*Turn `json:"turns"`
 	NextBefore string  `json:"next_before,omitempty" doc:"Present if there may be more: pass it as before."`
+}
+
+// TurnCounts is the result of turn.count.
+type TurnCounts struct {
+	Total  int               `json:"total"`
+	States map[TurnState]int `json:"states" doc:"The number of turns in each state; absent: 0."`
 }
 
 type TurnResult struct {
@@ -170,6 +176,8 @@ func (p InterruptTurnParams) Check() error { return NotEmpty("turn", string(p.Tu
 type InterruptTurnResult struct {
 	Turn  string `json:"turn"`
 	State string `json:"state" doc:"interrupting; cancelled if the turn had not started; or its final state."`
+
+	Of domain.TurnInSession `json:"-"` // for dialects
 }
 
 type Empty struct{}

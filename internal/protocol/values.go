@@ -203,3 +203,11 @@ func TimestampOrNull(t time.Time) *string {
 	s := Timestamp(t)
 	return &s
 }
+
+// A PermissionMode says what an agent may do without asking.
+type PermissionMode string
+
+// Accepted implements schema.Enum.
+func (PermissionMode) Accepted() []string {
+	return []string{"default", "acceptEdits", "bypassPermissions", "plan"}
+}

@@ -176,6 +176,15 @@ export type AgentUpdateEvent = {
   update: unknown;
 };
 
+export type Answer = {
+  /** The answer: the user's text, or the name of the option. */
+  response: string;
+  /** The option_id of the chosen option. */
+  option?: string;
+  /** The approval, for approval.get. */
+  approval_id: string;
+};
+
 export type AnswerNote = {
   approval: string;
   /** function_call or human_contact. */
@@ -196,195 +205,6 @@ export type AnswerNote = {
 };
 
 export type Approval = {
-  id: string;
-  /** Same as id. */
-  approval_id: string;
-  /** A unique id: tool_use_id, or an id made from it if another approval already has it. */
-  call_id: string;
-  run_id: string;
-  session_id: string;
-  task_id?: string;
-  thread_id?: string;
-  agent?: string;
-  /** pending, approved, denied, responded, expired or cancelled. */
-  status: string;
-  /** The process that asked is gone. Approving resumes the session. */
-  stale: boolean;
-  /** The approval that this one repeats: it was answered, but the agent is not known to have acted on the answer. */
-  reopens?: string;
-  /** Why Duet asks again, for people; show it. */
-  reopened?: string;
-  /** The approval that repeats this one. */
-  reopened_as?: string;
-  /** When the agent was seen to act on the answer. */
-  taken_at?: string;
-  created_at: string;
-  /** When the approval expires. */
-  deadline?: string;
-  tool_name: string;
-  tool_input: unknown;
-  /** Whether a decision may have updated_input. Most agents would run the tool with their own input anyway. */
-  input_editable: boolean;
-  /** Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once. */
-  input_ambiguity?: string;
-  /** The agent's id of the waiting tool call, as in events and conversations. Agents reuse ids in other sessions. */
-  tool_use_id?: string;
-  /** read, edit, delete, move, search, execute, think, fetch or other. */
-  tool_kind?: string;
-  /** The question, for people. */
-  title: string;
-  subject?: string;
-  /** The agent's answers to choose from: [{option_id,name,kind}]. */
-  options?: Array<unknown>;
-  /** human_contact: only one of the options is an answer, because the agent can receive nothing else. Other text is refused. */
-  options_only?: boolean;
-  /** human_contact: it can also be denied, which means that the user chose, filled in or opened nothing. */
-  declinable?: boolean;
-  /** The files that the call touches. */
-  paths?: Array<string>;
-  /** The changes that the tool would make, as a unified diff. */
-  diff?: string;
-  /** The agent's text about the tool call, in addition to title and input, for people. If an agent sends no input, nothing else is known about the call. */
-  details?: string;
-  /** The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule. */
-  plan?: string;
-  /** The rule that a decision with a scope would make, by the scopes of sendDecision other than once. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
-  rule_preview?: Record<string, RulePreview>;
-  /** Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt. */
-  takes_comment: boolean;
-  channel?: unknown;
-  responded_at?: string;
-  /** user, rule=…, mode=…, timeout, end, overtaken (the conversation continued without it), or changed (the agent changed the tool call, and another approval asks again). */
-  decided_by?: string;
-  /** Describes the rule or mode that decided. For a rule of a file: which rule, and its place. */
-  explanation?: string;
-  comment?: string;
-  response?: string;
-  /** The chosen option. */
-  option?: string;
-  /** The input as the user changed it. */
-  updated_input?: unknown;
-  /** Parts of the input or the texts were left out to fit into a message. */
-  truncated?: boolean;
-  /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
-  mode?: string;
-  /** form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it. */
-  schema?: unknown;
-  /** The address to open. Open it only after the user agrees; respond says that the user agrees. */
-  url?: string;
-  /** The host of url. Show it next to the address. */
-  url_host?: string;
-  /** What the user should check before opening url. Show them. */
-  url_warnings?: Array<string>;
-  /** The values of the form as the user filled them in. */
-  content?: unknown;
-  type: ApprovalType;
-  function_call?: FunctionCallRequest;
-  human_contact?: HumanContactRequest;
-};
-
-export type ApprovalClosedEvent = {
-  approval: string;
-  call_id: string;
-  type: ApprovalType;
-  /** approved, denied, responded, expired or cancelled. */
-  status: string;
-  response?: string;
-  comment?: string;
-  /** The chosen option. */
-  option?: string;
-  decided_by: string;
-  /** The client in which the user decided. */
-  decided_in?: string;
-  title?: string;
-  tool_name?: string;
-  tool_use_id?: string;
-  input_was_edited?: boolean;
-  /** Describes the rule or mode that decided. */
-  explanation?: string;
-};
-
-export type ApprovalIDs = {
-  /** The call_id or the id of the approval. This or approval_id is required. */
-  call_id?: string;
-  /** The approval's id. */
-  approval_id?: string;
-};
-
-export type ApprovalList = {
-  approvals: Array<Approval>;
-};
-
-export type ApprovalListOutput = {
-  /** The oldest first. */
-  approvals: Array<ApprovalOutput>;
-};
-
-export type ApprovalListParams = {
-  /** Only approvals of this turn; a session means its last turn. Absent: all. */
-  turn?: string | number;
-};
-
-export type ApprovalOpenedEvent = {
-  approval: string;
-  call_id: string;
-  /** The agent's id of the waiting tool call. */
-  tool_use_id?: string;
-  /** The tool call of the sub-agent that asks. */
-  parent_tool_use_id?: string;
-  type: ApprovalType;
-  tool_name: string;
-  tool_input?: unknown;
-  /** read, edit, delete, move, search, execute, think, fetch or other. */
-  tool_kind?: string;
-  /** Whether a decision may have updated_input. */
-  input_editable: boolean;
-  /** Why programs may read tool_input differently. */
-  input_ambiguity?: string;
-  /** The question, for people. */
-  title?: string;
-  subject?: string;
-  /** The agent's answers to choose from: [{option_id,name,kind}]. */
-  options?: Array<unknown>;
-  /** Only one of the options is an answer. */
-  options_only?: boolean;
-  /** human_contact: it can also be denied. */
-  declinable?: boolean;
-  /** The files that the call touches. */
-  paths?: Array<string>;
-  /** The changes that the tool would make. */
-  diffs?: Array<Diff>;
-  /** The agent's plan, if it asks to leave its plan mode. */
-  plan?: string;
-  /** The agent's text about the tool call, for people. */
-  details?: string;
-  /** The rule that a decision with a scope would make, by scope. */
-  rule_preview?: Record<string, RulePreview>;
-  /** The agent receives the comment with the decision. */
-  takes_comment?: boolean;
-  /** The process that asked is gone. Approving resumes the turn. */
-  stale?: boolean;
-  /** The approval that this one repeats. */
-  reopens?: string;
-  /** Why Duet asks again, for people. */
-  reopened?: string;
-  /** A pending question that comes again. */
-  replayed?: boolean;
-  /** Parts were left out; approval.get has them. */
-  truncated?: boolean;
-  /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
-  mode?: string;
-  /** form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it. */
-  schema?: unknown;
-  /** The address to open. Open it only after the user agrees; respond says that the user agrees. */
-  url?: string;
-  /** The host of url. Show it next to the address. */
-  url_host?: string;
-  /** What the user should check before opening url. Show them. */
-  url_warnings?: Array<string>;
-};
-
-export type ApprovalOutput = {
   approval: string;
   /** A unique id: tool_use_id, or an id made from it if another approval already has it. */
   call_id: string;
@@ -470,6 +290,96 @@ export type ApprovalOutput = {
   type: ApprovalType;
 };
 
+export type ApprovalClosedEvent = {
+  approval: string;
+  call_id: string;
+  type: ApprovalType;
+  /** approved, denied, responded, expired or cancelled. */
+  status: string;
+  response?: string;
+  comment?: string;
+  /** The chosen option. */
+  option?: string;
+  decided_by: string;
+  /** The client in which the user decided. */
+  decided_in?: string;
+  title?: string;
+  tool_name?: string;
+  tool_use_id?: string;
+  input_was_edited?: boolean;
+  /** Describes the rule or mode that decided. */
+  explanation?: string;
+};
+
+export type ApprovalList = {
+  /** The oldest first. */
+  approvals: Array<Approval>;
+};
+
+export type ApprovalListParams = {
+  /** Only approvals of this turn; a session means its last turn. Absent: all. */
+  turn?: string | number;
+};
+
+export type ApprovalOpenedEvent = {
+  approval: string;
+  call_id: string;
+  /** The agent's id of the waiting tool call. */
+  tool_use_id?: string;
+  /** The tool call of the sub-agent that asks. */
+  parent_tool_use_id?: string;
+  type: ApprovalType;
+  tool_name: string;
+  tool_input?: unknown;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  tool_kind?: string;
+  /** Whether a decision may have updated_input. */
+  input_editable: boolean;
+  /** Why programs may read tool_input differently. */
+  input_ambiguity?: string;
+  /** The question, for people. */
+  title?: string;
+  subject?: string;
+  /** The agent's answers to choose from: [{option_id,name,kind}]. */
+  options?: Array<unknown>;
+  /** Only one of the options is an answer. */
+  options_only?: boolean;
+  /** human_contact: it can also be denied. */
+  declinable?: boolean;
+  /** The files that the call touches. */
+  paths?: Array<string>;
+  /** The changes that the tool would make. */
+  diffs?: Array<Diff>;
+  /** The agent's plan, if it asks to leave its plan mode. */
+  plan?: string;
+  /** The agent's text about the tool call, for people. */
+  details?: string;
+  /** The rule that a decision with a scope would make, by scope. */
+  rule_preview?: Record<string, RulePreview>;
+  /** The agent receives the comment with the decision. */
+  takes_comment?: boolean;
+  /** The process that asked is gone. Approving resumes the turn. */
+  stale?: boolean;
+  /** The approval that this one repeats. */
+  reopens?: string;
+  /** Why Duet asks again, for people. */
+  reopened?: string;
+  /** A pending question that comes again. */
+  replayed?: boolean;
+  /** Parts were left out; approval.get has them. */
+  truncated?: boolean;
+  /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
+  mode?: string;
+  /** form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it. */
+  schema?: unknown;
+  /** The address to open. Open it only after the user agrees; respond says that the user agrees. */
+  url?: string;
+  /** The host of url. Show it next to the address. */
+  url_host?: string;
+  /** What the user should check before opening url. Show them. */
+  url_warnings?: Array<string>;
+};
+
 export type ApprovalParams = {
   /** The approval's id, or the id of its tool call. */
   approval: string;
@@ -479,35 +389,10 @@ export type ApprovalResult = {
   approval: Approval;
 };
 
-export type ApprovalResultOutput = {
-  approval: ApprovalOutput;
-};
-
 export type ApprovalType = "function_call" | "human_contact";
 
 export type ApprovalsStatus = {
   pending: number;
-};
-
-export type ArchiveManyParams = {
-  /** The sessions, by any id. */
-  session_ids: Array<string>;
-  /** Default true; false restores the conversations. */
-  archived?: boolean;
-};
-
-export type ArchiveManyResult = {
-  /** Whether all conversations were changed. */
-  success: boolean;
-  /** The sessions that could not be changed. */
-  failed_sessions?: Array<string>;
-};
-
-export type ArchiveParams = {
-  /** The session, by any id of the run. */
-  session_id: string;
-  /** Default true; false restores the conversation. */
-  archived?: boolean;
 };
 
 export type ArchiveSessionsParams = {
@@ -522,28 +407,19 @@ export type ArchiveSessionsResult = {
   failed: Array<string>;
 };
 
-export type AskUserParams = {
+export type AskParams = {
   /** The question. */
   message: string;
   /** The topic, in a few words. */
   subject?: string;
   /** Answers to choose from: strings, or {option_id,name,kind}. Absent: any text is an answer. */
   options?: unknown;
-  /** An active session, by any id: the question belongs to it, and the session waits too. Any other name selects a conversation of questions, which is created if necessary. Default: the project's. */
-  thread?: string;
+  /** An active session, such as 12: the question belongs to it, and the session waits too. Any other name selects a session of questions, which is created if necessary. Default: the project's. */
+  session?: string;
   /** The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root. */
-  cwd?: string;
-  /** Keep the question open when the connection or the hub ends. The same question in the same thread then gets the answer, for an hour. No effect on a question of a session. */
+  working_dir?: string;
+  /** Keep the question open when the connection or the daemon ends. The same question in the same session then gets the answer, for an hour. No effect on a question of an agent's session. */
   keep?: boolean;
-};
-
-export type AskUserResult = {
-  /** The answer: the user's text, or the name of the option. */
-  response: string;
-  /** The option_id of the chosen option. */
-  option?: string;
-  /** The approval, for approval.get. */
-  approval_id: string;
 };
 
 export type AttachTerminalParams = {
@@ -783,11 +659,6 @@ export type BuildList = {
   builds: Array<BuildTarget>;
 };
 
-export type BuildParams = {
-  /** A name from build.list. Default: the first one. */
-  name?: string;
-};
-
 export type BuildResult = {
   success: boolean;
   build_id: string;
@@ -832,11 +703,6 @@ export type CallToolResult = {
   structuredContent?: unknown;
   /** The tool failed. content has the reason. */
   isError?: boolean;
-};
-
-export type CancelTaskResult = {
-  /** The task was cancelled, or is being stopped. false: it had ended before. */
-  cancelled: boolean;
 };
 
 export type Capabilities = {
@@ -916,13 +782,6 @@ export type ChangeParams = {
   path: string;
   /** The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing. */
   hunk?: string;
-};
-
-export type ChatParams = {
-  /** The message. */
-  message: string;
-  /** Higher runs first. Default 5. */
-  priority?: number;
 };
 
 export type CheckGateParams = {
@@ -1006,8 +865,8 @@ export type ConsoleParams = {
   line?: number;
   /** Column in the line, from 1. */
   column?: number;
-  /** The session to store the message with, by any id. Default: the one that started last. */
-  session_id?: string;
+  /** The session to store the message with. Default: the one that started last. */
+  session?: string | number;
 };
 
 export type ContentBlock = {
@@ -1038,192 +897,6 @@ export type ContentDescriptor = {
   description?: string;
   required?: boolean;
   schema: unknown;
-};
-
-export type ContinueParams = {
-  /** The session to continue, by any id of the run. */
-  session_id: string;
-  /** The prompt. Required unless the session is a draft, which has its own. */
-  query?: string;
-  /** Replaces the agent's system prompt, if the agent has one. */
-  system_prompt?: string;
-  /** Appended to the system prompt. */
-  append_system_prompt?: string;
-  /** Further instructions for the agent. */
-  custom_instructions?: string;
-  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
-  mcp_config?: unknown;
-  /** Kept for old clients. Duet asks for permission with approvals. */
-  permission_prompt_tool?: string;
-  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
-  allowed_tools?: Array<string>;
-  /** Tools that the agent may not use. */
-  disallowed_tools?: Array<string>;
-  /** Directories in addition to working_dir that the agent may use. */
-  additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
-  reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
-  max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
-  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
-  content?: Array<ContentBlock>;
-  /** Start another conversation from this session, even if it is the last one of its conversation. */
-  fork?: boolean;
-  /** With fork: the agent that continues it. Default: the conversation's. Otherwise use session.set. */
-  agent?: string;
-  /** With fork: a model of the agent. Default: the conversation's, if the agent is the same. */
-  model?: string;
-  /** With fork: a permission mode, as in launchSession. Default: plan if the conversation is in plan, else default. */
-  permission_mode?: string;
-  /** With fork: values of the agent's options, by option id. The conversation's others are kept, if the agent is the same. */
-  options?: Record<string, string>;
-  /** With fork: a UUID that the client chooses as the thread_id of the new conversation. */
-  conversation_id?: string;
-  /** Higher runs first. */
-  priority?: number;
-  /** A JSON object that is stored with the session. */
-  metadata?: unknown;
-  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits. */
-  deliver?: string;
-  /** Time limit in milliseconds. Absent or 0: that of the previous session. */
-  timeout_ms?: number;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
-  gates?: Array<string>;
-  /** With gates: the maximum number of turns. Default 5, at most 100. */
-  max_iterations?: number;
-};
-
-export type ContinueResult = {
-  session_id: string;
-  run_id: string;
-  /** The task id of the same run. */
-  task_id: string;
-  /** The conversation's id. */
-  thread_id: string;
-  /** The agent that runs the prompt. */
-  agent: string;
-  status: string;
-  /** Task ids of the sessions of other conversations that work in the same directory and may change the same files. */
-  beside?: Array<string>;
-  /** The agent's id of its session. Empty before its first turn. */
-  claude_session_id: string;
-  parent_session_id: string;
-  /** injected (the working agent has the prompt, and session_id is its session), started or queued. */
-  delivered: string;
-};
-
-export type ConversationEvent = {
-  id: number;
-  /** The session in which the event happened. */
-  session_id: string;
-  claude_session_id: string;
-  /** Position in the whole conversation, from 1. */
-  sequence: number;
-  /** message, thinking, tool_call, tool_result or system. With LSP framing also plan, diff (a file that the session changed) and approval (a user's answer). */
-  event_type: string;
-  created_at: string;
-  /** user or assistant. */
-  role?: string;
-  content?: string;
-  tool_id?: string;
-  tool_name?: string;
-  /** The input, as a string that contains JSON. */
-  tool_input_json?: string;
-  parent_tool_use_id?: string;
-  tool_result_for_id?: string;
-  tool_result_content?: string;
-  /** Tool call: it has ended. Other events: the text is complete. */
-  is_completed: boolean;
-  /** pending, approved, denied, responded, expired or cancelled. */
-  approval_status?: string;
-  approval_id?: string;
-  /** Tool call and its result: what refused the call, as decided_by of an approval. Absent if the call failed for another reason. */
-  refused_by?: string;
-  /** The reason, for people. */
-  refusal?: string;
-  /** Only if the session did not end well: interrupted, failed, timed_out or cancelled. */
-  session_state?: string;
-  /** Number of the log event that changed it last. */
-  seq?: number;
-  /** The message_id in message_delta and thinking_delta. */
-  key?: string;
-  /** Tool call: what it does, for people. */
-  title?: string;
-  /** read, edit, delete, move, search, execute, think, fetch or other. */
-  tool_kind?: string;
-  /** Tool call: pending, in_progress, completed or failed. Message: cancelled if it was withdrawn before the agent got it; the agent never gets it. */
-  status?: string;
-  /** Tool call: paths, diffs, terminal, attachments, _meta. Message or thought: attachments, _meta (the agent's own, at most 8 KiB). Plan: entries. Diff: path, added, removed, binary. Approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, decided_in (the client in which the user decided), explanation. */
-  data?: unknown;
-};
-
-export type ConversationParams = {
-  /** The session, by any id of the run. This or claude_session_id is required. */
-  session_id?: string;
-  /** The agent's id of its session. */
-  claude_session_id?: string;
-  /** Number of events to skip. */
-  offset?: number;
-  /** Maximum number of events. Absent or 0: as many as fit, at most 10,000. */
-  limit?: number;
-};
-
-export type ConversationResult = {
-  events: Array<ConversationEvent>;
-  /** Total number of events. */
-  total: number;
-  /** Present if there are more: pass it as offset. */
-  next_offset?: number;
-};
-
-export type CreateApprovalParams = {
-  /** The run that waits, by any id. This or session_id is required. */
-  run_id?: string;
-  /** Alias of run_id. */
-  session_id?: string;
-  /** Default: function_call. */
-  type?: ApprovalType;
-  /** function_call: the tool. */
-  tool_name?: string;
-  /** function_call: the tool's input. */
-  tool_input?: unknown;
-  /** The agent's id of the tool call. */
-  tool_use_id?: string;
-  /** human_contact: the question. */
-  message?: string;
-  /** human_contact: the topic. */
-  subject?: string;
-  /** Answers to choose from: [{option_id,name,kind}]. */
-  options?: unknown;
-  /** Stored, and returned unchanged. */
-  channel?: unknown;
-  /** human_contact: a form to fill in, a flat JSON Schema object as in ACP's elicitation. */
-  schema?: unknown;
-  /** human_contact: an address to open after the user agrees. */
-  url?: string;
-};
-
-export type CreateApprovalResult = {
-  approval_id: string;
-  call_id: string;
-  /** pending, unless a rule or a mode has decided already. */
-  status: string;
-};
-
-export type CreateMessageParams = {
-  /** Optional. An invalid token, or that of another conversation, is refused. */
-  session_token?: string;
-  /** The task, by any id of the run. */
-  task_id: string;
-  /** The message. */
-  message: Message;
-};
-
-export type CreateMessageResult = {
-  message_id: string;
-  created_at: string;
 };
 
 export type DaemonBuild = {
@@ -1266,33 +939,6 @@ export type DecidedChange = {
 };
 
 export type DecisionParams = {
-  /** The call_id or the id of the approval. This or approval_id is required. */
-  call_id?: string;
-  /** The approval's id. */
-  approval_id?: string;
-  /** The expected type. Absent: any. */
-  type?: ApprovalType;
-  /** function_call: approve or deny. human_contact: respond, or deny if an agent offers options. An approval with a mode: respond, deny (decline) or cancel. */
-  decision: Verdict;
-  /** The reason, or the response. Required for deny, and for respond unless option is the response. */
-  comment?: string;
-  /** The tool runs with this input instead. Only if the approval is input_editable; otherwise deny, and write into the comment what to run. */
-  updated_input?: unknown;
-  /** once, or where the decision becomes a rule. The rule also decides pending approvals there. */
-  scope?: DecisionScope;
-  /** The option_id or name of one of the approval's options. It must agree with the decision. */
-  option?: string;
-  /** The values of a form: an object that fits the approval's schema. An error names the field, such as content.port. */
-  content?: unknown;
-  /** With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call. */
-  pattern?: string;
-  /** The deciding client's name for people, such as VS Code. Events and the conversation show it as decided_in. At most 100 bytes. */
-  client?: string;
-  /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation. */
-  tell?: boolean;
-};
-
-export type DecisionParamsInput = {
   /** The approval's id, or the id of its tool call. */
   approval: string;
   /** The expected type. Absent: any. */
@@ -1318,18 +964,6 @@ export type DecisionParamsInput = {
 };
 
 export type DecisionResult = {
-  success: boolean;
-  /** Why the decision has no effect. */
-  error?: string;
-  /** The approval's current status. */
-  status?: string;
-  /** The session whose prompt delivers the comment, if tell created one. */
-  told_session_id?: string;
-  /** The task id of that session. */
-  told_task_id?: string;
-};
-
-export type DecisionResultOutput = {
   /** false: the approval was decided before; see error and status. */
   success: boolean;
   /** Why the decision has no effect. */
@@ -1472,67 +1106,8 @@ export type Event = {
   data: unknown;
 };
 
-export type ExecuteParams = {
-  /** Optional. An invalid token, or that of another conversation, is refused. */
-  session_token?: string;
-  /** The caller's id of the conversation, or any id of an existing one. Prompts with the same id run one after the other. */
-  session_id?: string;
-  /** The caller's id of this prompt. It must be new, and must not have the form task-0001. */
-  task_id?: string;
-  /** The prompt. */
-  prompt: string;
-  /** The agent's working directory. Default: the project's root. */
-  cwd?: string;
-  /** The allowed tools. Absent or empty: all. */
-  tools?: Array<string>;
-  /** What the agent may do without asking. Absent: as in the conversation so far. plan is refused for a plain command. */
-  permission_mode?: PermissionMode;
-  /** Time limit in milliseconds. Default 300000, also for values below 1. */
-  timeout_ms?: number;
-  /** false: subscribers get complete messages and no deltas. Default true. */
-  stream?: boolean;
-  /** Alias of agent; claude-code means claude. */
-  agentic_tool?: string;
-  /** The agent's name in the configuration. Default: the default agent. */
-  agent?: string;
-  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
-  content?: Array<ContentBlock>;
-};
-
-export type ExecuteResult = {
-  /** completed, failed or cancelled. */
-  status: string;
-  /** Number of messages from the agent. */
-  message_count: number;
-  token_usage?: TokenUsage;
-  error?: ExecutionError;
-  /** The agent's stop reason. */
-  stop_reason?: string;
-  /** The agent that runs the prompt. */
-  agent: string;
-  /** The caller's id, or Duet's if it gave none. */
-  session_id: string;
-  /** The caller's id, or Duet's if it gave none. */
-  task_id: string;
-};
-
-export type ExecutionError = {
-  message: string;
-  /** In capitals, such as EXECUTOR_ERROR or TIMEOUT. */
-  code: string;
-  /** The sign-in methods that the agent offers. Present if the user must sign in first. */
-  auth_methods?: Array<AuthMethod>;
-};
-
 export type ExecutorsStatus = {
   running: number;
-};
-
-export type FetchApprovalsParams = {
-  /** Only approvals of this session, by any id of the run. */
-  session_id?: string;
-  /** Alias of session_id. */
-  run_id?: string;
 };
 
 export type FileChange = {
@@ -1611,27 +1186,6 @@ export type ForkParams = {
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
-};
-
-export type FunctionCallRequest = {
-  run_id: string;
-  call_id: string;
-  spec: FunctionCallSpec;
-  status: FunctionCallStatus;
-};
-
-export type FunctionCallSpec = {
-  fn: string;
-  kwargs: unknown;
-  channel?: unknown;
-  reject_options?: unknown;
-};
-
-export type FunctionCallStatus = {
-  requested_at: string;
-  responded_at?: string;
-  approved?: boolean;
-  comment?: string;
 };
 
 export type GateDefinition = {
@@ -1739,27 +1293,6 @@ export type Health = {
   issues?: Array<string>;
 };
 
-export type HumanContactRequest = {
-  run_id: string;
-  call_id: string;
-  spec: HumanContactSpec;
-  status: HumanContactStatus;
-};
-
-export type HumanContactSpec = {
-  msg: string;
-  subject?: string;
-  channel?: unknown;
-  response_options?: Array<ResponseOption>;
-};
-
-export type HumanContactStatus = {
-  requested_at: string;
-  responded_at?: string;
-  response?: string;
-  response_option_name?: string;
-};
-
 export type Hunk = {
   /** Stable while the change exists. */
   id: string;
@@ -1795,22 +1328,6 @@ export type InitializeResult = {
   serverInfo: ServerInfo;
   protocolVersion: string;
   capabilities?: Capabilities;
-};
-
-export type InterruptParams = {
-  /** The session, by any id of the run. */
-  session_id: string;
-  /** The reason, stored with the run. */
-  reason?: string;
-  /** Stop only this background task, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so. */
-  background?: string;
-};
-
-export type InterruptResult = {
-  success: boolean;
-  session_id: string;
-  /** interrupting, or interrupted if the run had not started. */
-  status: string;
 };
 
 export type InterruptTurnParams = {
@@ -1924,116 +1441,9 @@ export type LandResult = {
   unfiltered?: Listing;
 };
 
-export type LaunchParams = {
-  /** The prompt. */
-  query: string;
-  /** The session's title. */
-  title?: string;
-  /** A model of the agent. A model that the agent is known not to have is refused. If the agent does not list its models, it keeps its own. */
-  model?: string;
-  /** The agent's working directory; ~ is expanded. Default: the project's root. */
-  working_dir?: string;
-  /** Replaces the agent's system prompt, if the agent has one. */
-  system_prompt?: string;
-  /** Appended to the system prompt. */
-  append_system_prompt?: string;
-  /** Further instructions for the agent. */
-  custom_instructions?: string;
-  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
-  mcp_config?: unknown;
-  /** Kept for old clients. Duet asks for permission with approvals. */
-  permission_prompt_tool?: string;
-  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
-  allowed_tools?: Array<string>;
-  /** Tools that the agent may not use. */
-  disallowed_tools?: Array<string>;
-  /** Directories in addition to working_dir that the agent may use. */
-  additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
-  reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
-  max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
-  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
-  content?: Array<ContentBlock>;
-  /** Kept for old clients. */
-  verbose?: boolean;
-  /** File edits need no approval. */
-  auto_accept_edits?: boolean;
-  /** No tool call needs approval. */
-  dangerously_skip_permissions?: boolean;
-  /** Duration in milliseconds. Absent or 0: unlimited. */
-  dangerously_skip_permissions_timeout?: number;
-  /** Alias of dangerously_skip_permissions_timeout. */
-  dangerously_skip_permissions_timeout_ms?: number;
-  /** The agent's name in the configuration. Default: the default agent. */
-  agent?: string;
-  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent ("Modes"). A mode that the agent is known not to have is refused, and so is plan for a plain command. */
-  permission_mode?: string;
-  /** Values of the agent's options, by option id. A value that the agent is known not to have is refused. */
-  options?: Record<string, string>;
-  /** Higher runs first. */
-  priority?: number;
-  /** Time limit in milliseconds. Absent or 0: as configured. */
-  timeout_ms?: number;
-  /** A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it. */
-  conversation_id?: string;
-  /** A UUID that the client chooses for this launch. A launch that is sent again with the same id and prompt, for example after an error, returns the session of the first one and starts nothing. */
-  launch_id?: string;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
-  gates?: Array<string>;
-  /** With gates: the maximum number of turns. Default 5, at most 100. */
-  max_iterations?: number;
-  /** Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it. */
-  worktree?: boolean;
-  /** Only store the session. continueSession launches it. */
-  draft?: boolean;
-  /** A JSON object that is stored with the session. */
-  metadata?: unknown;
-};
-
-export type LaunchResult = {
-  session_id: string;
-  run_id: string;
-  /** The task id of the same run. */
-  task_id: string;
-  /** The conversation's id. */
-  thread_id: string;
-  /** The agent that runs the prompt. */
-  agent: string;
-  status: string;
-  /** Task ids of the sessions of other conversations that work in the same directory and may change the same files. */
-  beside?: Array<string>;
-};
-
 export type LeafFilter = "" | "normal" | "archived" | "draft";
 
 export type Level = "debug" | "info" | "warn" | "error";
-
-export type ListSessionsParams = {
-  /** Default 500, at most 1000. */
-  limit?: number;
-  /** Only sessions older than this session, for paging. */
-  before?: string;
-  /** Only sessions with this status. Absent: all except discarded ones. */
-  status?: SessionStatus;
-  /** true: only archived sessions; false: only the others. */
-  archived?: boolean;
-  /** Only sessions of this agent. */
-  agent?: string;
-};
-
-export type ListTasksParams = {
-  /** Only tasks in this state. */
-  state?: TaskState;
-  /** Default 20, at most 1000. */
-  limit?: number;
-  /** Only tasks of this agent. */
-  agent?: string;
-  /** Only tasks older than this task, for paging. */
-  before?: string;
-};
 
 export type ListTurnsParams = {
   /** Only turns of this session. */
@@ -2109,17 +1519,6 @@ export type MCPToolList = {
   /** Tools as in the Model Context Protocol: name, title, description, inputSchema, … */
   tools: Array<unknown>;
 };
-
-export type Message = {
-  /** The author of the message. */
-  role: MessageRole;
-  /** A string, or the value that the type requires. */
-  content: unknown;
-  /** The kind of message. Default: message. */
-  type?: string;
-};
-
-export type MessageRole = "user" | "assistant";
 
 export type MessagingStatus = {
   enabled: boolean;
@@ -2202,8 +1601,8 @@ export type NavigationParams = {
   url: string;
   /** The page's title. */
   title?: string;
-  /** The session to store the message with, by any id. Default: the one that started last. */
-  session_id?: string;
+  /** The session to store the message with. Default: the one that started last. */
+  session?: string | number;
 };
 
 export type NotRecorded = {
@@ -2247,8 +1646,8 @@ export type PageErrorParams = {
   line?: number;
   /** Column in the line, from 1. */
   column?: number;
-  /** The session to store the message with, by any id. Default: the one that started last. */
-  session_id?: string;
+  /** The session to store the message with. Default: the one that started last. */
+  session?: string | number;
 };
 
 export type PageMessage = {
@@ -2263,7 +1662,8 @@ export type PageMessage = {
   line?: number;
   column?: number;
   stack?: string;
-  session_id?: string;
+  /** The turn at the time. */
+  turn_uuid?: string;
   /** How often the message came in a row. */
   count: number;
   /** When it came last. */
@@ -2275,8 +1675,8 @@ export type PageMessages = {
 };
 
 export type PageMessagesParams = {
-  /** Only messages stored with this session or conversation, by any id. */
-  session_id?: string;
+  /** Only messages stored with this session, or with this turn. */
+  session?: string | number;
   /** Only errors, and console messages of the levels warn and error. */
   problems?: boolean;
   /** Only messages with a higher id. */
@@ -2287,7 +1687,18 @@ export type PageMessagesParams = {
   follow?: boolean;
 };
 
-export type PermissionMode = "default" | "acceptEdits" | "bypassPermissions" | "plan";
+export type Permission = {
+  /** true */
+  approved: boolean;
+  /** user_approved, or the rule=… or mode=… that decided. */
+  reason?: string;
+  /** The user's comment. */
+  comment?: string;
+  /** The input that the tool must use instead. */
+  updated_input?: unknown;
+  /** The approval, for approval.get, if a person was asked. */
+  approval_id?: string;
+};
 
 export type PingResult = {
   pong: boolean;
@@ -2308,7 +1719,7 @@ export type PlanEvent = {
 export type PreviewFile = {
   status: number;
   headers: Record<string, string>;
-  /** Base64. A file that does not fit into a message is the error -32005: the limit is 6 MiB with frames, 700 KiB with lines. */
+  /** Base64. A file that does not fit into a message is the error preview_load_failed: the limit is 6 MiB with frames, 700 KiB with lines. */
   body: string;
 };
 
@@ -2406,27 +1817,14 @@ export type QueuedTask = {
   prompt: string;
   agent: string | null;
   priority: number;
-  session_id: string;
+  /** The turn's number, such as 12.3. */
+  turn: string;
+  turn_uuid: string;
 };
 
 export type QueuedTurns = {
   /** The queued prompts of the session, the next one first. */
   queued: Array<WaitingPrompt>;
-};
-
-export type RecentPath = {
-  path: string;
-  last_used: string;
-  usage_count: number;
-};
-
-export type RecentPathsParams = {
-  /** Default 20, at most 1000. */
-  limit?: number;
-};
-
-export type RecentPathsResult = {
-  paths: Array<RecentPath>;
 };
 
 export type RenameSessionParams = {
@@ -2436,32 +1834,19 @@ export type RenameSessionParams = {
   title: string;
 };
 
-export type RequestPermissionParams = {
+export type RequestParams = {
   /** The tool. */
   tool_name: string;
   /** The tool's input. */
   tool_input?: unknown;
   /** The caller's id of the tool call. */
   tool_use_id?: string;
-  /** An active session, by any id: the question belongs to it, and the session waits too. Any other name selects a conversation of questions, which is created if necessary. Default: the project's. */
-  thread?: string;
+  /** An active session, such as 12: the question belongs to it, and the session waits too. Any other name selects a session of questions, which is created if necessary. Default: the project's. */
+  session?: string;
   /** The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root. */
-  cwd?: string;
-  /** Keep the question open when the connection or the hub ends. The same question in the same thread then gets the answer, for an hour. No effect on a question of a session. */
+  working_dir?: string;
+  /** Keep the question open when the connection or the daemon ends. The same question in the same session then gets the answer, for an hour. No effect on a question of an agent's session. */
   keep?: boolean;
-};
-
-export type RequestPermissionResult = {
-  /** true */
-  approved: boolean;
-  /** user_approved, or the rule=… or mode=… that decided. */
-  reason?: string;
-  /** The user's comment. */
-  comment?: string;
-  /** The input that the tool must use instead. */
-  updated_input?: unknown;
-  /** The approval, for approval.get, if a person was asked. */
-  approval_id?: string;
 };
 
 export type ResizeTerminalParams = {
@@ -2480,11 +1865,6 @@ export type Resource = {
   text?: string;
   /** The bytes in base64. */
   blob?: string;
-};
-
-export type ResponseOption = {
-  name: string;
-  title?: string;
 };
 
 export type RewindFile = {
@@ -2556,11 +1936,6 @@ export type RuleList = {
   rules: Array<Rule>;
 };
 
-export type RuleParams = {
-  /** One trigger. Absent: all as a whole. */
-  ruleId?: string;
-};
-
 export type RulePreview = {
   tool_name: string;
   /** command, files, input (exactly this input) or tool (any input). */
@@ -2598,8 +1973,10 @@ export type RunningTask = {
   agent: string | null;
   startedAt: string | null;
   pid: number | null;
-  session_id: string;
-  status: string;
+  /** The turn's number, such as 12.3. */
+  turn: string;
+  turn_uuid: string;
+  state: string;
 };
 
 export type SchedulerStatus = {
@@ -2663,157 +2040,9 @@ export type Selection = {
   available: Array<Choice>;
 };
 
-export type SendTaskParams = {
-  /** The prompt. This or task is required. */
-  prompt?: string;
-  /** Alias of prompt. */
-  task?: string;
-  /** The agent's name in the configuration. Default: the agent of the thread, or the default agent. */
-  agent?: string;
-  /** The agent's working directory. Default: the project's root. */
-  cwd?: string;
-  /** The task's title. */
-  title?: string;
-  /** Higher runs first. Default 0. */
-  priority?: number;
-  /** The caller's id of the conversation, or any id of an existing one. Tasks with the same id run one after the other. Absent: a new conversation. */
-  thread?: string;
-  /** The caller's id of the task, which cancelTask accepts. It must be new, and must not have the form task-0001. */
-  taskId?: string;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
-  gates?: Array<string>;
-  /** With gates: the maximum number of turns. Default 5, at most 100. */
-  max_iterations?: number;
-};
-
-export type SendTaskResult = {
-  taskId: string;
-  /** The session id of the same run. */
-  session_id: string;
-  /** completed or failed. */
-  state: string;
-  /** The agent's last message. */
-  result: string;
-  /** Why the task failed. */
-  error?: string;
-  /** The error code. */
-  error_code?: string;
-  /** The agent's stop reason. */
-  stop_reason?: string;
-  /** The agent that runs the prompt. */
-  agent: string;
-  /** The state of the gates. Absent without gates. */
-  gates?: Gates;
-};
-
 export type ServerInfo = {
   name: string;
   version: string;
-};
-
-export type Session = {
-  id: string;
-  run_id: string;
-  /** The agent's id of its session, for every agent. */
-  claude_session_id?: string;
-  parent_session_id?: string;
-  /** draft, starting, running, waiting_input, interrupting, interrupted, completed, failed or discarded. */
-  status: string;
-  query: string;
-  /** The first 80 characters of the query. */
-  summary: string;
-  title: string;
-  /** The title of the conversation, or the first 80 characters of its first query. */
-  conversation_title: string;
-  model?: string;
-  working_dir: string;
-  created_at: string;
-  /** Same as created_at. */
-  start_time: string;
-  /** When the agent started. */
-  started_at?: string;
-  last_activity_at: string;
-  /** When the run ended, in any state. */
-  completed_at?: string;
-  /** Same as completed_at. */
-  end_time?: string;
-  error?: string;
-  /** Same as error. */
-  error_message?: string;
-  /** In capitals, such as TIMEOUT or ORPHANED. */
-  error_code?: string;
-  /** The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key. */
-  auth_methods?: Array<AuthMethod>;
-  /** The agent's stop reason. */
-  stop_reason?: string;
-  cost_usd?: number;
-  input_tokens?: number;
-  output_tokens?: number;
-  cache_read_input_tokens?: number;
-  cache_creation_input_tokens?: number;
-  /** Input plus output. */
-  total_tokens?: number;
-  /** Tokens in the context. */
-  effective_context_tokens?: number;
-  /** Size of the context in tokens, if the agent reports it. */
-  context_limit?: number;
-  duration_ms?: number;
-  /** Number of the agent's messages. */
-  num_turns?: number;
-  /** Present when the run has ended. */
-  result?: SessionResult;
-  auto_accept_edits: boolean;
-  dangerously_skip_permissions: boolean;
-  dangerously_skip_permissions_expires_at?: string;
-  archived: boolean;
-  proxy_enabled: boolean;
-  additional_directories?: Array<string>;
-  agent: string;
-  /** The conversation's id. */
-  thread_id: string;
-  /** The task id of the same run. */
-  task_id: string;
-  /** The task_id that the client passed to execute_prompt. */
-  caller_task_id?: string;
-  /** The mode in force. */
-  permission_mode: string;
-  /** What started the run: task, chat, session, execute, decision, trigger, gate, agent, adopted, question or kept_question. gate: the query lists the gates that failed. agent: the agent continued by itself, without a query. question and kept_question: a program called askUser or requestPermission. */
-  source: string;
-  priority: number;
-  /** The run's state. It distinguishes queued from starting, and timed_out from failed. */
-  state: string;
-  /** Time of the agent's last sign of life. Present while the agent is silent and the run does not wait for a person. */
-  silent_since?: string;
-  /** The agent's error output since then. */
-  silent_note?: string;
-  /** The tool call in progress. The silence is then often normal. */
-  silent_tool?: string;
-  /** The agent's background work while no prompt runs in the conversation. interruptSession ends it. */
-  background?: Array<BackgroundTask>;
-  progress?: unknown;
-  metadata?: unknown;
-  /** The mode that the agent reports. */
-  agent_mode?: string;
-  /** The agent for the conversation's next prompt, if it differs from agent. */
-  requested_agent?: string;
-  /** The requested mode, if it is not in force. */
-  requested_mode?: string;
-  /** The requested model, if the agent reports another one. */
-  requested_model?: string;
-  /** The requested values of the agent's options. */
-  requested_options?: Record<string, string>;
-  /** All modes that a client can request. Only in getSessionState. */
-  modes?: Array<Mode>;
-  /** The agent's report about its session. Only in getSessionState. */
-  agent_session?: AgentSession;
-  /** The agent's MCP servers that Duet has tested and that have not answered yet. Only in getSessionState. */
-  unanswered_mcp_servers?: Array<string>;
-  /** The state of the gates ("Gates"). Absent without gates. */
-  gates?: Gates;
-  /** The id that all attempts at the same prompt have. */
-  attempts?: string;
-  /** The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves. */
-  worktree?: WorktreeState;
 };
 
 export type SessionDeletedEvent = {
@@ -2921,21 +2150,6 @@ export type SessionItem = {
   answer?: AnswerNote;
 };
 
-export type SessionLeavesParams = {
-  /** Absent or empty: all conversations. */
-  filter?: LeafFilter;
-  /** Default 500, at most 1000. */
-  limit?: number;
-  /** Only sessions older than this session, for paging. */
-  before?: string;
-};
-
-export type SessionList = {
-  sessions: Array<Session>;
-  /** Present if there may be more: pass it as before. */
-  next_before?: string;
-};
-
 export type SessionListParams = {
   /** Absent or empty: all sessions. */
   filter?: LeafFilter;
@@ -2945,38 +2159,10 @@ export type SessionListParams = {
   before?: string | number;
 };
 
-export type SessionParams = {
-  /** The session, by any id of the run. */
-  session_id: string;
-};
-
 export type SessionRefParams = {
   /** The session, such as 12. */
   session: string | number;
 };
-
-export type SessionResult = {
-  /** result */
-  type: string;
-  /** session_completed, session_failed or session_interrupted. */
-  subtype: string;
-  total_cost_usd: number;
-  is_error: boolean;
-  duration_ms: number;
-  duration_api_ms: number;
-  num_turns: number;
-  /** The agent's last message. */
-  result: string;
-  /** The agent's id of its session. */
-  session_id: string;
-  error?: string;
-};
-
-export type SessionStateResult = {
-  session: Session;
-};
-
-export type SessionStatus = "draft" | "starting" | "running" | "waiting_input" | "interrupting" | "interrupted" | "completed" | "failed" | "discarded";
 
 export type SessionsResult = {
   /** Each by its last turn. */
@@ -3067,64 +2253,6 @@ export type SilentEvent = {
   tool_title?: string;
   /** The agent works again. */
   ended: boolean;
-};
-
-export type Snapshot = {
-  session_id: string;
-  /** Always empty: a snapshot covers the whole session, not one tool call. */
-  tool_id: string;
-  file_path: string;
-  /** The path of a file that the session has deleted and whose text this new one has, in whole or for the most part. It has a snapshot of its own. */
-  renamed_from?: string;
-  /** The file before the session. Empty if it did not exist. */
-  content: string;
-  /** The file before the session. null if it did not exist, or is binary. */
-  before: string | null;
-  /** The file after the session. null if it no longer exists, or is binary. */
-  after: string | null;
-  binary: boolean;
-  /** The change as a unified diff. */
-  diff: string;
-  /** The hunks of diff, in order. Empty if the file is binary or empty, or if they do not fit into the result. */
-  hunks: Array<Hunk>;
-  /** The change of the file's executable bit. A decision about the whole file includes it. Absent if there is none. */
-  mode?: FileMode;
-  /** The decision about the whole file: open, accepted or reverted. open also if its hunks differ. */
-  state: string;
-  created_at: string;
-};
-
-export type SnapshotsResult = {
-  snapshots: Array<Snapshot>;
-  /** All changes as one unified diff, relative to the session's directory. */
-  diff: string;
-  /** true: the list is empty, and there is no checkpoint of before the session, or no longer. Changes of the agent's commands may be missing. */
-  not_recorded?: boolean;
-};
-
-export type SpawnTerminalParams = {
-  /** Optional. An invalid token is refused. */
-  session_token?: string;
-  /** The working directory. Default: the project's root. */
-  cwd?: string;
-  /** The program. Default: the user's shell. */
-  shell?: string;
-  /** The program's arguments. */
-  args?: Array<string>;
-  /** Variables in addition to those that every terminal gets. */
-  env?: Record<string, string>;
-  /** Run tmux, so that the terminal outlives the executor. */
-  use_tmux?: boolean;
-  /** The tmux session. An existing one is joined; shell and args, if any, then get a window of their own. tmux allows no : and . in a name; they become _. */
-  tmux_session_name?: string;
-  /** The tmux window. */
-  tmux_window_name?: string;
-  /** Columns. Default 80, also for 0. */
-  cols?: number;
-  /** Rows. Default 24, also for 0. */
-  rows?: number;
-  /** Pass the terminal's file descriptor with the reply (SCM_RIGHTS, only on a Unix socket). The client then reads and writes it, and gets no terminal_output. */
-  descriptor?: boolean;
 };
 
 export type StartAttemptsParams = {
@@ -3296,58 +2424,11 @@ export type StopDaemonResult = {
   stopping: boolean;
 };
 
-export type StopTaskParams = {
-  /** Optional. An invalid token, or that of another conversation, is refused. */
-  session_token?: string;
-  /** The task, by any id of the run. */
-  task_id: string;
-  /** user_cancelled, timeout, ... */
-  reason?: string;
-};
-
-export type StopTaskResult = {
-  /** The task is being stopped. */
-  stopped: boolean;
-  /** Why it was not stopped. */
-  message?: string;
-};
-
 export type StoreStatus = {
   /** The database file. */
   path?: string;
   /** Number of the last event. */
   last_seq: number;
-};
-
-export type SubmitTaskParams = {
-  /** The prompt. */
-  prompt: string;
-  /** The agent's name in the configuration. Default: the default agent. */
-  agent?: string;
-  /** Higher runs first. Default 0. */
-  priority?: number;
-  /** The agent's working directory. Default: the project's root. */
-  cwd?: string;
-  /** The task's title. */
-  title?: string;
-  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
-  content?: Array<ContentBlock>;
-  /** Limits of the run, in place of the configured ones ([budget.turn]). */
-  budget?: RunBudget;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
-  gates?: Array<string>;
-  /** With gates: the maximum number of turns. Default 5, at most 100. */
-  max_iterations?: number;
-};
-
-export type SubmitTaskResult = {
-  taskId: string;
-  /** running or queued. */
-  state: string;
-  /** The agent that runs the prompt. */
-  agent: string;
-  /** The session id of the same run. */
-  session_id: string;
 };
 
 export type SubscribeParams = {
@@ -3365,23 +2446,6 @@ export type SubscribeParams = {
   delta_interval_ms?: number;
 };
 
-export type SubscribeParamsInput = {
-  /** Only these types. Absent or empty: all. approval_requested, approval_responded and session_updated are aliases of new_approval, approval_resolved and session_status_changed. Unknown types are ignored; with only unknown types the client gets nothing but heartbeats. */
-  event_types?: Array<string>;
-  /** Only events of this session, by any id of the run. */
-  session_id?: string;
-  /** Alias of session_id. With both, only events of this run, which must belong to the session's conversation. */
-  run_id?: string;
-  /** The id for this subscription, such as that of an earlier connection. Absent: a new id. It must be unique within the connection. */
-  subscription_id?: string;
-  /** First replay the events after this seq. 0: all. */
-  since?: number;
-  /** The client shows the notice in the result to its user. */
-  notices?: boolean;
-  /** Interval between message_delta or thinking_delta events of one message, in milliseconds: 16 to 1000, default 50. The first delta of a message is sent at once; later text is joined. */
-  delta_interval_ms?: number;
-};
-
 export type SubscribeResult = {
   subscription_id: string;
   /** The seq after which the events begin; use it as since later. */
@@ -3390,15 +2454,6 @@ export type SubscribeResult = {
   unknown_kinds?: Array<string>;
   /** With notices: says that sessions continued while no client followed events. Each user gets it once. */
   notice?: string;
-};
-
-export type SubscribeResultOutput = {
-  subscription_id: string;
-  message: string;
-  /** With notices: says that sessions continued while no client followed events. Each user gets it once. */
-  notice?: string;
-  /** LSP framing: the seq after which the events begin; use it as since later. */
-  seq?: number;
 };
 
 export type Subsystems = {
@@ -3428,83 +2483,6 @@ export type SupervisorStatus = {
   queued: number;
   maxConcurrency: number;
   tasks: SupervisedTasks;
-};
-
-export type Switched = {
-  /** The state of the trigger, or of all as a whole. */
-  enabled: boolean;
-  /** false: the trigger does not exist. */
-  success: boolean;
-  ruleId?: string;
-};
-
-export type Task = {
-  id: string;
-  prompt: string;
-  agent: string | null;
-  priority: number;
-  /** queued, running, completed, failed or cancelled. */
-  state: string;
-  createdAt: string;
-  startedAt: string | null;
-  /** When the run ended, in any state. */
-  completedAt: string | null;
-  /** Always null: agents are not processes of the client. */
-  pid: number | null;
-  /** The agent's last message, when the task is completed. */
-  result: string | null;
-  error: string | null;
-  /** The agent's text so far. In task.list: its last message. */
-  output: string;
-  metadata: unknown;
-  session_id: string;
-  run_id: string;
-  thread_id: string;
-  cwd: string;
-  title: string;
-  /** The beginning of the user's request, or why the agent continued by itself. */
-  summary: string;
-  /** In capitals, such as TIMEOUT or ORPHANED. */
-  error_code?: string;
-  /** The status of the same run as a session. */
-  status: string;
-  /** The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key. */
-  auth_methods?: Array<AuthMethod>;
-  /** The state of the gates ("Gates"). Absent without gates. */
-  gates?: Gates;
-};
-
-export type TaskCancelParams = {
-  /** The task, by any id of the run. */
-  taskId: string;
-  /** The reason, stored with the run. */
-  reason?: string;
-};
-
-export type TaskCancelResult = {
-  /** The task was cancelled, or is being stopped. */
-  cancelled: boolean;
-};
-
-export type TaskParams = {
-  /** The task, by any id of the run. */
-  taskId: string;
-};
-
-export type TaskState = "queued" | "running" | "completed" | "failed" | "cancelled";
-
-export type TaskStats = {
-  total: number;
-  running: number;
-  queued: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-};
-
-export type TaskStatsParams = {
-  /** On the first task method of this connection: first replay the changes of tasks after this seq, the seq of the last event.task… notification received. -1: those after the end of the previous hub. */
-  since?: number;
 };
 
 export type Terminal = {
@@ -3565,13 +2543,6 @@ export type TextEvent = {
   parent_tool_use_id?: string;
   /** The agent's own. */
   _meta?: unknown;
-};
-
-export type TokenUsage = {
-  input_tokens: number;
-  output_tokens: number;
-  cache_read_tokens?: number;
-  cache_write_tokens?: number;
 };
 
 export type ToolDetails = {
@@ -3823,6 +2794,12 @@ export type Turn = {
   worktree?: WorktreeState;
 };
 
+export type TurnCounts = {
+  total: number;
+  /** The number of turns in each state; absent: 0. */
+  states: Record<string, number>;
+};
+
 export type TurnList = {
   turns: Array<Turn>;
   /** Present if there may be more: pass it as before. */
@@ -3863,36 +2840,6 @@ export type TurnStateEvent = {
 export type UnsubscribeParams = {
   /** The subscription_id from event.subscribe. */
   subscription_id: string;
-};
-
-export type UpdateSettingsParams = {
-  /** The session, by any id of the run. */
-  session_id: string;
-  /** File edits need no approval. */
-  auto_accept_edits?: boolean;
-  /** No tool call needs approval. true also approves pending questions. */
-  dangerously_skip_permissions?: boolean;
-  /** Duration in milliseconds; 0: unlimited. */
-  dangerously_skip_permissions_timeout_ms?: number;
-  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent ("Modes"). A mode that the agent is known not to have is refused, and so is plan for a plain command. */
-  permission_mode?: string;
-  /** A model of the agent. A model that the agent is known not to have is refused. */
-  model?: string;
-  /** Values of the agent's options, by option id. An empty value ends the request for that option. A value that the agent is known not to have is refused. */
-  options?: Record<string, string>;
-  /** The session's title. */
-  title?: string;
-  /** true archives the conversation, false restores it. */
-  archived?: boolean;
-  /** Directories in addition to working_dir that the agent may use. */
-  additional_directories?: Array<string>;
-};
-
-export type UpdateTitleParams = {
-  /** The session, by any id of the run. */
-  session_id: string;
-  /** The new title. Empty: none. */
-  title: string;
 };
 
 export type Usage = {
@@ -4026,24 +2973,16 @@ export interface Methods {
   "client.build": { params: ClientBuildParams; result: DaemonBuild };
   /** Ends the connection, and the process if an editor started it. */
   exit: { params: unknown; result: unknown };
-  /** Starts a task, or queues it if no slot is free. The notifications event.task… report its progress. */
-  "task.submit": { params: SubmitTaskParams; result: SubmitTaskResult };
-  /** Cancels a queued task, or begins to stop a running one. */
-  "task.cancel": { params: TaskCancelParams; result: TaskCancelResult };
-  /** Lists tasks, the newest first. */
-  "task.list": { params: ListTasksParams; result: Array<Task> };
-  /** Returns a task with its output so far. */
-  "task.get": { params: TaskParams; result: Task };
-  /** Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed. */
-  "task.stats": { params: TaskStatsParams; result: TaskStats };
   /** Returns the tokens, cost and time that turns used, as their agents report them. */
   "usage.get": { params: UsageParams; result: UsageResult };
-  /** Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript. */
-  "chat.send": { params: ChatParams; result: SubmitTaskResult };
+  /** Counts the turns of all sessions by state. */
+  "turn.count": { params: Record<string, never>; result: TurnCounts };
   /** Returns the state of the daemon and its problems. */
   "daemon.status": { params: Record<string, never>; result: DaemonStatus };
   /** Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it. */
   "daemon.listen": { params: ListenParams; result: Success };
+  /** Answers the event secret.requested. The hub passes the secret on, and never stores or logs it. */
+  "secret.provide": { params: ProvideSecretParams; result: Success };
   /** Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait. */
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
   /** Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md. */
@@ -4056,12 +2995,6 @@ export interface Methods {
   "trigger.log": { params: TriggerLogParams; result: TriggerLog };
   /** Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits. */
   "trigger.test": { params: TriggerTestParams; result: TriggerTrials };
-  /** Lists the configured triggers and their last executions. */
-  "automation.status": { params: Record<string, never>; result: AutomationStatus };
-  /** Enables one trigger, or all as a whole. That holds until it is changed again. */
-  "automation.enable": { params: RuleParams; result: Switched };
-  /** Disables one trigger, or all as a whole. That holds until it is changed again. */
-  "automation.disable": { params: RuleParams; result: Switched };
   /** Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt. */
   "editor.offer": { params: EditorOfferParams; result: Success };
   /** Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again. */
@@ -4084,28 +3017,6 @@ export interface Methods {
   "attempt.list": { params: AttemptsParams; result: AttemptsResult };
   /** Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded. */
   "attempt.choose": { params: ChooseAttemptParams; result: ChooseAttemptResult };
-  /** Starts a session: an agent runs a prompt in a new conversation. */
-  launchSession: { params: LaunchParams; result: LaunchResult };
-  /** Lists sessions, the newest first. If not all fit, pass next_before as before to get more. */
-  listSessions: { params: ListSessionsParams; result: SessionList };
-  /** Returns a session without its conversation. */
-  getSessionState: { params: SessionParams; result: SessionStateResult };
-  /** Lists the last session of each conversation, the newest first. */
-  getSessionLeaves: { params: SessionLeavesParams; result: SessionList };
-  /** Continues a session's conversation with another prompt. From the last session of the conversation, or one that has not ended, the prompt waits its turn there. From an earlier session, or with fork, it starts a new conversation that shares the history up to that session. A draft is launched: it keeps its ids, and the parameters replace its own. The new session has the permissions of the session before, but a fork never keeps a mode in which tools run without approval. */
-  continueSession: { params: ContinueParams; result: ContinueResult };
-  /** Interrupts a session, also while it waits for input. It can be continued. For a session that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the session has ended. */
-  interruptSession: { params: InterruptParams; result: InterruptResult };
-  /** Changes settings of a session's conversation. A working agent gets a new mode, model or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead. */
-  updateSessionSettings: { params: UpdateSettingsParams; result: Success };
-  /** Sets the title of a session's conversation. */
-  updateSessionTitle: { params: UpdateTitleParams; result: Success };
-  /** Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it. */
-  archiveSession: { params: ArchiveParams; result: Success };
-  /** Archives the conversations of several sessions, or restores them. */
-  bulkArchiveSessions: { params: ArchiveManyParams; result: ArchiveManyResult };
-  /** Lists working directories of sessions, the last used first. */
-  getRecentPaths: { params: RecentPathsParams; result: RecentPathsResult };
   /** Starts a session with its first prompt. */
   "session.start": { params: StartParams; result: Started };
   /** Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval. */
@@ -4148,16 +3059,10 @@ export interface Methods {
   "build.run": { params: RunBuildParams; result: BuildResult };
   /** Lists the builds of the project; build.run runs the first one by default. build.run runs nothing in a project whose configuration waits for trust. */
   "build.list": { params: Record<string, never>; result: BuildList };
-  /** Like build.run. A failed build is the error -32001. */
-  build: { params: BuildParams; result: BuildResult };
-  /** Like build.run with backend. A failed build is the error -32001. */
-  buildBackend: { params: BuildParams; result: BuildResult };
   /** Lists the configured gates ([[gates]]), whose names session.start accepts, and the names of those that wait for trust. */
   "gate.list": { params: Record<string, never>; result: GateList };
   /** Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started. */
   "gate.check": { params: CheckGateParams; result: GateResult };
-  /** Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so. */
-  getConversation: { params: ConversationParams; result: ConversationResult };
   /** Returns the last items of a session, or those before or after another one: what was said and done. Pass next_before as before to get earlier ones. */
   "session.items": { params: ItemsParams; result: ItemList };
   /** Searches all sessions for words; the last word may be a prefix. The best hits come first. */
@@ -4172,76 +3077,46 @@ export interface Methods {
   "change.reopen": { params: ChangeParams; result: DecidedChange };
   /** Restores the files that a turn and the later turns of its session have changed, shell commands included, to their state before the turn. Files that others have changed since are left alone, unless all is set. The session stays as it is; fork_turn and prompt are for a fork that continues it from there. Refused while the session works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`). */
   "session.rewind": { params: RewindParams; result: RewindResult };
-  /** Returns the files that a session changed, their diffs, and the decision about each change. */
-  getSessionSnapshots: { params: SessionParams; result: SnapshotsResult };
   /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more. */
   "attachment.get": { params: AttachmentParams; result: AttachmentResult };
-  /** Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval. */
-  createApproval: { params: CreateApprovalParams; result: CreateApprovalResult };
-  /** Lists what waits for a human's answer, the oldest first. */
-  fetchApprovals: { params: FetchApprovalsParams; result: ApprovalList };
-  /** Returns an approval. */
-  getApproval: { params: ApprovalIDs; result: ApprovalResult };
-  /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
-  sendDecision: { params: DecisionParams; result: DecisionResult };
   /** Lists what waits for a person's answer, the oldest first. */
-  "approval.list": { params: ApprovalListParams; result: ApprovalListOutput };
+  "approval.list": { params: ApprovalListParams; result: ApprovalList };
   /** Returns an approval. */
-  "approval.get": { params: ApprovalParams; result: ApprovalResultOutput };
+  "approval.get": { params: ApprovalParams; result: ApprovalResult };
   /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
-  "approval.decide": { params: DecisionParamsInput; result: DecisionResultOutput };
+  "approval.decide": { params: DecisionParams; result: DecisionResult };
   /** Lists the rules that decisions with a scope have made, the oldest first. */
   "rule.list": { params: Record<string, never>; result: RuleList };
   /** Deletes a rule that a decision has made. Later calls need approval again. */
   "rule.delete": { params: DeleteRuleParams; result: DeleteRuleResult };
   /** Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of the connection unless keep is set. */
-  askUser: { params: AskUserParams; result: AskUserResult };
-  /** Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error -32003. The question is withdrawn as with askUser. */
-  requestPermission: { params: RequestPermissionParams; result: RequestPermissionResult };
-  /** Starts a task and waits for the end of its work. If another client ends the task, the error is -32004; if its gates still fail, -32002. Cancelling the request ends the task. The end of the connection does not. Meanwhile the caller gets notifications: progress {taskId, session_id, state, gate?}, whose state is that of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and finally complete {taskId, session_id, state, gates?}. */
-  sendTask: { params: SendTaskParams; result: SendTaskResult };
-  /** Cancels a queued task, or begins to stop a running one. A task that has ended is no error. */
-  cancelTask: { params: TaskCancelParams; result: CancelTaskResult };
+  "approval.ask": { params: AskParams; result: Answer };
+  /** Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error `permission_denied`. The question is withdrawn as with approval.ask. */
+  "approval.request": { params: RequestParams; result: Permission };
   /** Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none. */
   "mcp.servers": { params: MCPServerOwner; result: MCPServerList };
   /** Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use. */
   "mcp.tools": { params: MCPServerName; result: MCPToolList };
   /** Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with data.kind `mcp_server_error`. */
   "mcp.call": { params: CallToolParams; result: CallToolResult };
-  /** Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html. A missing file has the status 404. If there is nothing to show, the error is -32005. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006. The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}. */
-  fetch: { params: PreviewParams; result: PreviewFile };
-  /** Sends all clients that show the preview to an address, if the address exists. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006. */
-  navigate: { params: PreviewParams; result: PreviewShown };
+  /** Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html. A missing file has the status 404. If there is nothing to show, the error is `preview_load_failed`. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error `navigation_failed`. The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}. */
+  "preview.fetch": { params: PreviewParams; result: PreviewFile };
+  /** Sends all clients that show the preview to an address, if the address exists. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error `navigation_failed`. */
+  "preview.navigate": { params: PreviewParams; result: PreviewShown };
   /** Makes all clients that show the preview reload it. */
-  refresh: { params: Record<string, never>; result: PreviewShown };
+  "preview.refresh": { params: Record<string, never>; result: PreviewShown };
   /** Reports a console message of a page; a notification or a request. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
-  console: { params: ConsoleParams; result: PreviewKept };
+  "preview.console": { params: ConsoleParams; result: PreviewKept };
   /** Reports an error in a page; a notification or a request. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
-  error: { params: PageErrorParams; result: PreviewKept };
-  /** Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
-  updateNavigationState: { params: NavigationParams; result: PreviewKept };
+  "preview.error": { params: PageErrorParams; result: PreviewKept };
+  /** Reports the current address of a page; a notification or a request. As with preview.fetch, the caller then counts as showing the preview. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
+  "preview.navigated": { params: NavigationParams; result: PreviewKept };
   /** Lists messages of the preview's pages, the oldest first. */
   "preview.messages": { params: PageMessagesParams; result: PageMessages };
   /** Sends events to this connection, as notifications event. With since, it first replays the stored events after that seq. Pending approvals come first. After 30 s without an event, the notification heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
   "event.subscribe": { params: SubscribeParams; result: SubscribeResult };
   /** Ends a subscription of this connection. */
   "event.unsubscribe": { params: UnsubscribeParams; result: Success };
-  /** Sends events to this connection, in HumanLayer's form. With since, it first replays the stored events after that seq. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
-  Subscribe: { params: SubscribeParamsInput; result: SubscribeResultOutput };
-  /** Ends a subscription of this connection. */
-  Unsubscribe: { params: UnsubscribeParams; result: Success };
-  /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its ids. */
-  execute_prompt: { params: ExecuteParams; result: ExecuteResult };
-  /** Begins to stop a task. An unknown task, or one that has ended, is no error. */
-  stop_task: { params: StopTaskParams; result: StopTaskResult };
-  /** Same as stop_task; usually sent as a notification. */
-  cancel_task: { params: StopTaskParams; result: StopTaskResult };
-  /** Adds a message to a task's conversation. */
-  create_message: { params: CreateMessageParams; result: CreateMessageResult };
-  /** Answers the event secret.requested. The hub passes the secret on, and never stores or logs it. */
-  "secret.provide": { params: ProvideSecretParams; result: Success };
-  /** Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit. */
-  spawn_terminal: { params: SpawnTerminalParams; result: StartTerminalResult };
   /** Starts a program in a terminal, and watches it as terminal.attach does. The terminal ends with the daemon, unless it is one of tmux. */
   "terminal.start": { params: StartTerminalParams; result: StartTerminalResult };
   /** Lists the running terminals, also those of agents, the oldest first. */
@@ -4269,13 +3144,11 @@ export type Result<M extends Method> = Methods[M]["result"];
 
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
-  "task.submit",
   "daemon.listen",
   "editor.call",
   "attempt.start",
   "attempt.list",
   "attempt.choose",
-  "launchSession",
   "session.start",
   "session.set",
   "session.delete",
@@ -4288,8 +3161,6 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "session.adopt",
   "agent.forget",
   "build.run",
-  "build",
-  "buildBackend",
   "gate.check",
   "session.search",
   "change.list",
@@ -4297,20 +3168,14 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "change.revert",
   "change.reopen",
   "session.rewind",
-  "getSessionSnapshots",
-  "fetchApprovals",
-  "getApproval",
   "approval.list",
   "approval.get",
-  "askUser",
-  "requestPermission",
-  "sendTask",
+  "approval.ask",
+  "approval.request",
   "mcp.tools",
   "mcp.call",
-  "fetch",
-  "navigate",
-  "execute_prompt",
-  "spawn_terminal",
+  "preview.fetch",
+  "preview.navigate",
   "terminal.start",
   "terminal.attach",
   "terminal.detach",

@@ -3,6 +3,7 @@
 package aiwg
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -36,7 +37,7 @@ func (TaskState) Accepted() []string {
 
 // States returns the states with this name; for "", all states of tasks.
 func (s TaskState) States() []domain.State {
-	return protocol.StatesWhere(func(state domain.State) bool {
+	return domain.StatesWhere(func(state domain.State) bool {
 		name := stateNames[state]
 		return name != "" && (s == "" || name == string(s))
 	})
@@ -146,6 +147,10 @@ type SubmitTaskParams struct {
 	protocol.PromptContent
 	Budget *protocol.RunBudget `json:"budget,omitempty" doc:"Limits of the run, in place of the configured ones ([budget.turn])."`
 	protocol.Gated
+}
+
+func (p SubmitTaskParams) Check() error {
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), p.Budget.Check())
 }
 
 type SubmitTaskResult struct {

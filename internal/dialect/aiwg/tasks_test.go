@@ -55,3 +55,9 @@ func TestATaskIsSubmittedQueuedOrRunning(t *testing.T) {
 		assert.Equal(t, "running", SubmittedStateOf(state), state)
 	}
 }
+
+func TestCounts(t *testing.T) {
+	assert.Equal(t, TaskStats{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
+		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,
+	}))
+}

@@ -4,6 +4,7 @@ package boundary
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -85,4 +86,53 @@ type TaskComplete struct {
 // BuildParams are those of build and buildBackend.
 type BuildParams struct {
 	Name string `json:"name,omitempty" doc:"A name from build.list. Default: the first one."`
+}
+
+// AskedIn selects the conversation of a question.
+type AskedIn struct {
+	Thread string `json:"thread,omitempty" doc:"An active session, by any id: the question belongs to it, and the session waits too. Any other name selects a conversation of questions, which is created if necessary. Default: the project's."`
+	CWD    string `json:"cwd,omitempty" doc:"The directory for relative paths and rules, if the question does not belong to a session. Default: the project's root."`
+	Keep   bool   `json:"keep,omitempty" doc:"Keep the question open when the connection or the hub ends. The same question in the same thread then gets the answer, for an hour. No effect on a question of a session."`
+}
+
+type AskUserParams struct {
+	Message string          `json:"message" doc:"The question."`
+	Subject string          `json:"subject,omitempty" doc:"The topic, in a few words."`
+	Options json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: strings, or {option_id,name,kind}. Absent: any text is an answer."`
+	AskedIn
+}
+
+type RequestPermissionParams struct {
+	ToolName  string          `json:"tool_name" doc:"The tool."`
+	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"The tool's input."`
+	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The caller's id of the tool call."`
+	AskedIn
+}
+
+func (p RequestPermissionParams) Check() error { return protocol.NotEmpty("tool_name", p.ToolName) }
+
+type CancelTaskResult struct {
+	Cancelled bool `json:"cancelled" doc:"The task was cancelled, or is being stopped. false: it had ended before."`
+}
+
+func (in AskedIn) native() protocol.AskedIn {
+	return protocol.AskedIn{Session: in.Thread, WorkingDir: in.CWD, Keep: in.Keep, Named: true}
+}
+
+// ConsoleParams are those of console.
+type ConsoleParams struct {
+	protocol.ConsoleParams
+	SessionID string `json:"session_id,omitempty" doc:"Alias of session."`
+}
+
+// PageErrorParams are those of error.
+type PageErrorParams struct {
+	protocol.PageErrorParams
+	SessionID string `json:"session_id,omitempty" doc:"Alias of session."`
+}
+
+// NavigationParams are those of updateNavigationState.
+type NavigationParams struct {
+	protocol.NavigationParams
+	SessionID string `json:"session_id,omitempty" doc:"Alias of session."`
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ApprovalList struct {
@@ -230,4 +231,58 @@ func responseOptions(options []domain.Option) []ResponseOption {
 		list = append(list, ResponseOption{Name: cmp.Or(o.ID, o.Name), Title: o.Name})
 	}
 	return list
+}
+
+type CreateApprovalParams struct {
+	RunID     string                `json:"run_id,omitempty" doc:"The run that waits, by any id. This or session_id is required."`
+	SessionID string                `json:"session_id,omitempty" doc:"Alias of run_id."`
+	Type      protocol.ApprovalType `json:"type,omitempty" doc:"Default: function_call."`
+	ToolName  string                `json:"tool_name,omitempty" doc:"function_call: the tool."`
+	ToolInput json.RawMessage       `json:"tool_input,omitempty" doc:"function_call: the tool's input."`
+	ToolUseID string                `json:"tool_use_id,omitempty" doc:"The agent's id of the tool call."`
+	Message   string                `json:"message,omitempty" doc:"human_contact: the question."`
+	Subject   string                `json:"subject,omitempty" doc:"human_contact: the topic."`
+	Options   json.RawMessage       `json:"options,omitempty" doc:"Answers to choose from: [{option_id,name,kind}]."`
+	Channel   json.RawMessage       `json:"channel,omitempty" doc:"Stored, and returned unchanged."`
+	Schema    json.RawMessage       `json:"schema,omitempty" doc:"human_contact: a form to fill in, a flat JSON Schema object as in ACP's elicitation."`
+	URL       string                `json:"url,omitempty" doc:"human_contact: an address to open after the user agrees."`
+}
+
+type CreateApprovalResult struct {
+	ApprovalID string `json:"approval_id"`
+	CallID     string `json:"call_id"`
+	Status     string `json:"status" doc:"pending, unless a rule or a mode has decided already."`
+}
+
+// elicitationOf returns the form or address of the question.
+func (p CreateApprovalParams) elicitation() domain.Elicitation {
+	switch schema := protocol.OrAbsent(p.Schema); {
+	case schema != nil:
+		return domain.Elicitation{Mode: domain.ElicitForm, Schema: schema}
+	case p.URL != "":
+		return domain.Elicitation{Mode: domain.ElicitURL, URL: p.URL}
+	}
+	return domain.Elicitation{}
+}
+
+func (p CreateApprovalParams) Check() error {
+	if p.SessionID == "" {
+		if err := protocol.NotEmpty("run_id", p.RunID); err != nil {
+			return err
+		}
+	}
+	if p.Type == protocol.HumanContact {
+		return cmp.Or(protocol.NotEmpty("message", p.Message), p.checkOptions())
+	}
+	if p.elicitation().Mode != "" {
+		return server.InvalidParam(server.ParamError{Param: "type", Expected: "human_contact, for a form or an address", Received: "function_call"})
+	}
+	return cmp.Or(protocol.NotEmpty("tool_name", p.ToolName), p.checkOptions())
+}
+
+func (p CreateApprovalParams) checkOptions() error {
+	if _, err := protocol.ReadOptions(p.Options); err != nil {
+		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
+	}
+	return nil
 }

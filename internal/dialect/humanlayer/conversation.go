@@ -1,10 +1,17 @@
 package humanlayer
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"math"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ConversationParams struct {
@@ -62,4 +69,137 @@ type ConversationEvent struct {
 
 func (e *ConversationEvent) Texts() []*string {
 	return []*string{&e.Content, &e.ToolInputJSON, &e.ToolResultContent, &e.Refusal}
+}
+
+func getConversation(ctx context.Context, h *hub.Hub, p ConversationParams) (ConversationResult, error) {
+	id := p.SessionID
+	if id == "" {
+		s, err := h.Query().LastOfNative(ctx, p.ClaudeSessionID)
+		if err != nil {
+			return ConversationResult{}, err
+		}
+		id = s.HumanLayerSession
+	}
+	most := protocol.Room(ctx)
+	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: IsLines(server.ConnFrom(ctx))}
+	c, err := h.Query().Conversation(ctx, id, page)
+	if err != nil {
+		return ConversationResult{}, err
+	}
+	return conversationPage(eventsOf(c.Entries)[c.Before:], c.Total, p, most), nil
+}
+
+// eventsAtOnce limits the events of a result if the request has no limit: the client would wait for
+// seconds for a conversation of 100,000 events.
+const eventsAtOnce = 10_000
+
+// leastEvent is a lower limit for the length of an event as JSON, in bytes.
+const leastEvent = 128
+
+// eventsAtMost returns how many events to read for a result of most bytes.
+func eventsAtMost(p ConversationParams, most int) int {
+	fit := most/leastEvent + 1
+	if p.Limit == nil || *p.Limit == 0 {
+		return min(fit, eventsAtOnce)
+	}
+	return int(min(*p.Limit, uint(fit)))
+}
+
+// eventsOf converts entries to events. A tool call with a result becomes two.
+func eventsOf(entries []query.Entry) []*ConversationEvent {
+	events := make([]*ConversationEvent, 0, len(entries)+len(entries)/2)
+	add := func(e ConversationEvent) { events = append(events, &e) }
+	for _, e := range entries {
+		event := ConversationEvent{
+			ID: 2 * e.ID, SessionID: e.SessionID, ClaudeSessionID: e.Native, EventType: e.Kind, CreatedAt: e.Created.UTC(),
+			ParentToolUseID: e.ParentID, Seq: e.Seq,
+		}
+		switch e.State {
+		case domain.Interrupted, domain.Failed, domain.TimedOut, domain.Cancelled:
+			event.SessionState = string(e.State)
+		}
+		if e.Kind != "tool_call" {
+			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, protocol.ItemData(e.Data)
+			if e.Cancelled {
+				event.Status = "cancelled"
+			}
+			add(event)
+			continue
+		}
+		ended := e.Status == "completed" || e.Status == "failed"
+		result := event
+		event.Role = "assistant"
+		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e.Item), string(e.Input)
+		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, protocol.ItemData(e.Data)
+		event.IsCompleted, event.ApprovalID = ended, e.Item.Approval
+		if e.Approval != nil {
+			event.ApprovalID, event.ApprovalStatus = e.Approval.ID, e.Approval.Status
+		}
+		if details, ok := e.Data.(domain.ToolDetails); ok {
+			event.RefusedBy, event.Refusal = details.RefusedBy, details.Refusal
+			result.RefusedBy, result.Refusal = details.RefusedBy, details.Refusal
+		}
+		add(event)
+		if ended || e.Result != "" {
+			result.ID++
+			result.EventType, result.Role, result.CreatedAt = "tool_result", "user", e.Updated.UTC()
+			result.ToolResultForID, result.ToolResultContent, result.IsCompleted, result.Status = e.Key, e.Result, ended, e.Status
+			add(result)
+		}
+	}
+	return events
+}
+
+// toolName returns a name that is never empty: old clients show only the name of a tool call.
+func toolName(i domain.Item) string {
+	return cmp.Or(i.Tool, i.Title, i.ToolKind)
+}
+
+// conversationPage returns the part of a page that fits into most bytes; total is the number of all
+// events. A client that pages gets whole texts. For another client texts are cut first, and then
+// events are left out.
+func conversationPage(page []*ConversationEvent, total int, p ConversationParams, most int) ConversationResult {
+	begin := int(min(p.Offset, uint(total)))
+	for i, e := range page {
+		e.Sequence = begin + i + 1
+	}
+	if p.Limit != nil && *p.Limit > 0 {
+		page = page[:min(*p.Limit, uint(len(page)))]
+		page = whole(page, most)
+	} else {
+		page = page[:min(len(page), eventsAtOnce)]
+		if protocol.Fitting(page, most) < len(page) {
+			withoutData(page)
+		}
+		page = protocol.Fit(page, most)
+	}
+	r := ConversationResult{Total: total, Events: page}
+	if r.Events == nil {
+		r.Events = []*ConversationEvent{}
+	}
+	if next := begin + len(page); next < total {
+		r.NextOffset = &next
+	}
+	return r
+}
+
+// whole returns the first events of a page that fit. It returns at least one, cut if necessary.
+func whole(page []*ConversationEvent, most int) []*ConversationEvent {
+	n := protocol.Fitting(page, most)
+	if n > 0 || len(page) == 0 {
+		return page[:n]
+	}
+	withoutData(page[:1])
+	return protocol.Fit(page[:1], most)
+}
+
+// withoutData removes the diffs, which cannot be cut and are usually the longest part. A client gets
+// them by getSessionSnapshots.
+func withoutData(page []*ConversationEvent) {
+	const most = 4 << 10
+	for _, e := range page {
+		if len(e.Data) > most {
+			e.Data = protocol.FitRaw(e.Data, most)
+		}
+	}
 }

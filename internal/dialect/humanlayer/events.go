@@ -191,7 +191,7 @@ func ownData(e domain.Event, turn turnIDs) any {
 	switch p := e.Payload.(type) {
 	case domain.TurnStateChanged:
 		return &statusEvent{
-			turnIDs: turn, ThreadID: p.SessionUUID, OldStatus: protocol.StatusOf(p.From), NewStatus: protocol.StatusOf(p.To), OldState: string(p.From),
+			turnIDs: turn, ThreadID: p.SessionUUID, OldStatus: StatusOf(p.From), NewStatus: StatusOf(p.To), OldState: string(p.From),
 			State: string(p.To), ParentSessionID: p.ParentHumanLayerSession, Title: p.Title, Agent: p.Agent, Reason: p.Reason, Error: p.Error,
 			ErrorCode: p.ErrorCode, StopReason: p.StopReason, AuthMethods: p.SignIn,
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type LaunchParams struct {
@@ -104,7 +105,7 @@ func (p ContinueParams) ForkParams() protocol.ForkParams {
 func Launched(s protocol.Started) LaunchResult {
 	r := LaunchResult{
 		SessionID: s.Of.HumanLayerSession, RunID: s.Of.HumanLayerRun, TaskID: domain.TaskName(s.Of.Task), ThreadID: s.SessionUUID,
-		Agent: s.Agent, Status: protocol.StatusOf(s.Of.State),
+		Agent: s.Agent, Status: StatusOf(s.Of.State),
 	}
 	for _, other := range s.Others {
 		r.Beside = append(r.Beside, domain.TaskName(other.Task))
@@ -117,4 +118,23 @@ func Continued(s protocol.Started) ContinueResult {
 	return ContinueResult{
 		LaunchResult: Launched(s), ClaudeSessionID: s.Of.Session.NativeSession, ParentSessionID: s.Of.ParentHumanLayerSession, Delivered: s.Delivered,
 	}
+}
+
+// Check refuses an agent and its settings without fork. session.set changes a conversation.
+func (p ContinueParams) Check() error {
+	if err := protocol.NotEmpty("session_id", p.SessionID); err != nil {
+		return err
+	}
+	if p.Fork {
+		return nil
+	}
+	for _, c := range []struct {
+		param string
+		given bool
+	}{{"agent", p.Agent != ""}, {"model", p.Model != ""}, {"permission_mode", p.PermissionMode != ""}, {"options", len(p.Options) > 0}} {
+		if c.given {
+			return server.InvalidParam(server.ParamError{Param: c.param, Expected: "nothing without fork; session.set changes a conversation", Received: "a value"})
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ package humanlayer
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -12,11 +13,11 @@ import (
 )
 
 type ListSessionsParams struct {
-	Limit    *uint                  `json:"limit,omitempty" doc:"Default 500, at most 1000."`
-	Before   string                 `json:"before,omitempty" doc:"Only sessions older than this session, for paging."`
-	Status   protocol.SessionStatus `json:"status,omitempty" doc:"Only sessions with this status. Absent: all except discarded ones."`
-	Archived *bool                  `json:"archived,omitempty" doc:"true: only archived sessions; false: only the others."`
-	Agent    string                 `json:"agent,omitempty" doc:"Only sessions of this agent."`
+	Limit    *uint         `json:"limit,omitempty" doc:"Default 500, at most 1000."`
+	Before   string        `json:"before,omitempty" doc:"Only sessions older than this session, for paging."`
+	Status   SessionStatus `json:"status,omitempty" doc:"Only sessions with this status. Absent: all except discarded ones."`
+	Archived *bool         `json:"archived,omitempty" doc:"true: only archived sessions; false: only the others."`
+	Agent    string        `json:"agent,omitempty" doc:"Only sessions of this agent."`
 }
 
 type SessionLeavesParams struct {
@@ -145,7 +146,7 @@ func SessionOf(t *protocol.Turn) *Session {
 	of := t.Of
 	s := &Session{
 		ID: of.HumanLayerSession, RunID: of.HumanLayerRun, ClaudeSessionID: t.AgentSessionID, ParentSessionID: of.ParentHumanLayerSession,
-		Status: protocol.StatusOf(of.State), Query: t.Prompt, Summary: t.Summary, Title: t.Title, ConversationTitle: t.SessionTitle,
+		Status: StatusOf(of.State), Query: t.Prompt, Summary: t.Summary, Title: t.Title, ConversationTitle: t.SessionTitle,
 		Model: t.Model, WorkingDir: t.WorkingDir,
 		CreatedAt: t.CreatedAt, StartTime: t.CreatedAt, StartedAt: t.StartedAt, LastActivityAt: t.ActiveAt, CompletedAt: t.EndedAt, EndTime: t.EndedAt,
 		Error: t.Error, ErrorMessage: t.Error, ErrorCode: t.ErrorCode, AuthMethods: t.AuthMethods, StopReason: t.StopReason,
@@ -167,7 +168,7 @@ func SessionOf(t *protocol.Turn) *Session {
 }
 
 func resultOf(t *protocol.Turn) *SessionResult {
-	status := protocol.StatusOf(t.Of.State)
+	status := StatusOf(t.Of.State)
 	return &SessionResult{
 		Type: "result", Subtype: "session_" + status, TotalCostUSD: protocol.Value(t.CostUSD), IsError: status == string(domain.Failed),
 		DurationMS: protocol.Value(t.DurationMS), NumTurns: protocol.Value(t.Messages), Result: t.Result, SessionID: t.AgentSessionID, Error: t.Error,
@@ -254,4 +255,22 @@ type RecentPath struct {
 
 type RecentPathsResult struct {
 	Paths []RecentPath `json:"paths"`
+}
+
+// AtMost returns an upper limit for the length of the session as JSON, in bytes.
+func (s *Session) AtMost() int {
+	if s.Modes != nil || s.AgentSession != nil {
+		return math.MaxInt32
+	}
+	total := 4096 + protocol.TextAtMost(s.Texts()...) + protocol.TextAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+	return total + protocol.ListsAtMost(s.AdditionalDirectories, s.UnansweredServers, s.Worktree, s.AuthMethods, s.Gates)
+}
+
+// Native returns the parameters of turn.list.
+func (p ListSessionsParams) Native() protocol.ListTurnsParams {
+	n := protocol.ListTurnsParams{Agent: p.Agent, Archived: p.Archived, Limit: p.Limit, Before: protocol.Ref(p.Before)}
+	for _, state := range p.Status.States() {
+		n.States = append(n.States, protocol.TurnState(state))
+	}
+	return n
 }

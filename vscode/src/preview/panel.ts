@@ -51,7 +51,7 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
     const { connection } = project;
     const folder = project.folder.uri.fsPath;
     const server = new PreviewServer({
-      fetch: (url) => connection.request("fetch", { url }),
+      fetch: (url) => connection.request("preview.fetch", { url }),
       script: () => readFile(vscode.Uri.joinPath(this.context.extensionUri, "dist", "preview", "capture.js").fsPath, "utf8"),
     });
     const ends: Array<() => void> = [() => server.close()];
@@ -67,8 +67,8 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
     const page = new JSONRPCClient(transport);
     const fromPage = new JSONRPCServer(transport);
     ends.push(() => fromPage.destroy(), () => page.destroy());
-    for (const method of ["console", "error", "updateNavigationState"] as const) {
-      fromPage.onNotify(method, async (params) => {
+    for (const [said, method] of [["console", "preview.console"], ["error", "preview.error"], ["updateNavigationState", "preview.navigated"]] as const) {
+      fromPage.onNotify(said, async (params) => {
         await connection.request(method, params as never).catch(this.onError);
       });
     }

@@ -63,7 +63,7 @@ test("what a build finds is told once, and the next build of that name takes its
   assert.equal(pathOf({ file: "/elsewhere/a.go", severity: "error", message: "" }, project.folder), "/elsewhere/a.go");
 
   writeFileSync(at("output"), "");
-  await connection.request("build", {}).catch(() => {}); // by another client
+  await connection.request("build.run", {}).catch(() => {}); // by another client
   await untilEnds(2);
   assert.deepEqual(last.findings, []);
 });

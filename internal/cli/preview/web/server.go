@@ -192,6 +192,9 @@ type pageMessage struct {
 	} `json:"params"`
 }
 
+// reports are the hub's methods for the messages of a page.
+var reports = map[string]string{"console": "preview.console", "error": "preview.error", "updateNavigationState": "preview.navigated"}
+
 // report forwards a message of a page, with known parameters only.
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	var list []pageMessage
@@ -201,7 +204,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, one := range list {
 		p := one.Params
-		report := Report{Method: one.Method}
+		report := Report{Method: reports[one.Method]}
 		switch one.Method {
 		case "console":
 			report.Params = map[string]any{"level": p.Level, "message": s.short(p.Message), "url": s.short(p.URL)}

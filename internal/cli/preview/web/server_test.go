@@ -205,9 +205,9 @@ func TestPageReports(t *testing.T) {
 		{"method":"error","params":{"message":"no `+w.origin+`/x.png","stack":"at `+w.origin+`/app.js:1:2\n`+w.origin+`/b.js","url":"`+w.origin+`/app.js?v","line":1,"column":2}}, {"method":"updateNavigationState","params":{"url":"/a","title":"t"}}]`)
 	assert.Equal(t, 204, status)
 	want := []web.Report{
-		{Method: "console", Params: map[string]any{"level": "warn", "message": "m /", "url": "/"}},
-		{Method: "error", Params: map[string]any{"message": "no /x.png", "stack": "at /app.js:1:2\n/b.js", "url": "/app.js?v", "line": 1, "column": 2}},
-		{Method: "updateNavigationState", Params: map[string]any{"url": "/a", "title": "t"}},
+		{Method: "preview.console", Params: map[string]any{"level": "warn", "message": "m /", "url": "/"}},
+		{Method: "preview.error", Params: map[string]any{"message": "no /x.png", "stack": "at /app.js:1:2\n/b.js", "url": "/app.js?v", "line": 1, "column": 2}},
+		{Method: "preview.navigated", Params: map[string]any{"url": "/a", "title": "t"}},
 	}
 	assert.Equal(t, want, w.reports)
 	for _, body := range []string{"", "{}", `[{"method":"launchSession"}]`, "[" + strings.Repeat(" ", 3<<20) + "]", "[" + strings.Repeat(`{"method":"console"},`, 100) + `{"method":"console"}]`} {

@@ -1,10 +1,6 @@
-package protocol
+package humanlayer
 
-import (
-	"slices"
-
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-)
+import "github.com/duet-rpc/duet-rpc/internal/domain"
 
 // statusNames has HumanLayer's name of each state.
 var statusNames = map[domain.State]string{
@@ -35,33 +31,10 @@ func (SessionStatus) Accepted() []string {
 
 // States returns the states with this name; for "", all states except Discarded.
 func (s SessionStatus) States() []domain.State {
-	return StatesWhere(func(state domain.State) bool {
+	return domain.StatesWhere(func(state domain.State) bool {
 		if s == "" {
 			return state != domain.Discarded
 		}
 		return statusNames[state] == string(s)
 	})
-}
-
-// StatesWhere lists the states for which want returns true, sorted.
-func StatesWhere(want func(domain.State) bool) []domain.State {
-	var list []domain.State
-	for state := range statusNames {
-		if want(state) {
-			list = append(list, state)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// States lists all states of a turn, sorted.
-func States() []domain.State { return StatesWhere(func(domain.State) bool { return true }) }
-
-// A PermissionMode says what an agent may do without asking.
-type PermissionMode string
-
-// Accepted implements schema.Enum.
-func (PermissionMode) Accepted() []string {
-	return []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 }

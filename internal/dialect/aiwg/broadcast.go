@@ -1,4 +1,4 @@
-package handlers
+package aiwg
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -44,7 +43,7 @@ func (b *broadcasts) watch(h *hub.Hub) {
 
 // join makes the connection a member, if it is none, and holds its broadcasts back until the reply
 // is sent. A new member first gets the changes of tasks after since, if that is given; see
-// aiwg.TaskStatsParams.
+// TaskStatsParams.
 func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	conn := server.ConnFrom(ctx)
 	if conn == nil {
@@ -279,7 +278,7 @@ func (m *member) run(ctx context.Context) {
 		}
 		message := n.message
 		if message == nil {
-			message = aiwg.TaskOutput(n.task, string(n.output), n.seq)
+			message = TaskOutput(n.task, string(n.output), n.seq)
 			sent[n.task] = time.Now()
 		} else if n.last {
 			delete(sent, n.task)
@@ -369,7 +368,7 @@ func noteOf(e domain.Event, s domain.TurnInSession) *note {
 			return &note{task: s.Task, seq: e.Seq, chunk: p.Text}
 		}
 	case domain.TurnStateChanged:
-		if message := aiwg.TaskChanged(p.To, s, e.Seq); message != nil {
+		if message := TaskChanged(p.To, s, e.Seq); message != nil {
 			return &note{task: s.Task, seq: e.Seq, message: message, last: p.To.Ended()}
 		}
 	}

@@ -1,0 +1,187 @@
+package aiwg
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// The families of AIWG's methods: they differ in the name of the prompt.
+var (
+	Family = protocol.Family{Name: "AIWG", Codes: map[string]protocol.Code{
+		domain.KindTurnNotFound:   {Code: -32000, Kind: "task_not_found", Message: "Task not found: "},
+		domain.KindNotCancellable: {Code: -32001, Kind: "task_not_cancellable", Message: "Task not cancellable: "},
+		domain.KindQueueFull:      {Code: -32002, Kind: "queue_full", Message: "Queue full: "},
+		domain.KindUnavailable:    {Code: -32003, Kind: "subsystem_unavailable", Message: "Subsystem unavailable: "},
+	}, Params: map[string]string{"working_dir": "cwd", "turn": "taskId"}, Tasks: true}
+	ChatFamily = protocol.Family{Name: "AIWG chat", Codes: Family.Codes, Params: map[string]string{"prompt": "message"}, Tasks: true}
+)
+
+// Register registers AIWG's methods. A connection that calls task.* or chat.send gets the broadcasts
+// event.task… from then on. flush waits until each has all broadcasts so far, or its context ends.
+func Register(m native.Methods) (flush func(context.Context)) {
+	t := &tasks{m, newBroadcasts(m.Logger)}
+	native.Handle(m, Family, "task.submit", "Starts a task, or queues it if no slot is free. The notifications event.task… report its progress.",
+		joined(t, t.submit), server.Releasing()) // it may make a worktree
+	native.Handle(m, Family, "task.cancel", "Cancels a queued task, or begins to stop a running one.", joined(t, t.cancel))
+	native.Handle(m, Family, "task.list", "Lists tasks, the newest first.", joined(t, t.list))
+	native.Handle(m, Family, "task.get", "Returns a task with its output so far.", joined(t, t.get))
+	native.Handle(m, Family, "task.stats", "Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed.", t.stats)
+	native.Handle(m, ChatFamily, "chat.send", "Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript.", joined(t, t.chat))
+	native.Over(m, Family, "automation.status", "trigger.list", "Lists the configured triggers and their last executions.",
+		func(p protocol.Empty) protocol.Empty { return p },
+		func(_ context.Context, l protocol.TriggerList) protocol.AutomationStatus {
+			return protocol.AutomationOf(l)
+		})
+	native.Compose(m, Family, "automation.enable", "Enables one trigger, or all as a whole. That holds until it is changed again.", t.switched("trigger.enable"))
+	native.Compose(m, Family, "automation.disable", "Disables one trigger, or all as a whole. That holds until it is changed again.", t.switched("trigger.disable"))
+	return t.broadcasts.flushed
+}
+
+type tasks struct {
+	native     native.Methods
+	broadcasts *broadcasts
+}
+
+// joined wraps a handler so that its caller gets broadcasts.
+func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error)) func(context.Context, *hub.Hub, P) (R, error) {
+	return func(ctx context.Context, hb *hub.Hub, p P) (R, error) {
+		t.broadcasts.watch(hb)
+		t.broadcasts.join(ctx, hb, nil)
+		return h(ctx, hb, p)
+	}
+}
+
+func (t *tasks) submit(ctx context.Context, _ *hub.Hub, p SubmitTaskParams) (SubmitTaskResult, error) {
+	r, err := native.Call[protocol.StartParams, protocol.Started](t.native, "session.start")(ctx, protocol.StartParams{
+		Prompt: p.Prompt, PromptContent: p.PromptContent, Title: p.Title, Agent: p.Agent, WorkingDir: p.CWD, Priority: protocol.Value(p.Priority),
+		AgentSettings: protocol.AgentSettings{Budget: p.Budget}, Gated: p.Gated, Source: domain.SourceTask,
+	})
+	return submitted(r.Of), err
+}
+
+func submitted(s domain.TurnInSession) SubmitTaskResult {
+	return SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.HumanLayerSession}
+}
+
+// chatPriority is the priority of chat messages (AIWG): a user waits for the answer.
+const chatPriority = 5
+
+func (*tasks) chat(ctx context.Context, h *hub.Hub, p ChatParams) (SubmitTaskResult, error) {
+	priority := chatPriority
+	if p.Priority != nil {
+		priority = *p.Priority
+	}
+	s, err := h.Chat(ctx, p.Message, priority)
+	return submitted(s), err
+}
+
+func (t *tasks) cancel(ctx context.Context, _ *hub.Hub, p TaskCancelParams) (TaskCancelResult, error) {
+	_, err := native.Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](t.native, "turn.interrupt")(ctx,
+		protocol.InterruptTurnParams{Turn: protocol.Ref(p.TaskID), Reason: p.Reason})
+	return TaskCancelResult{Cancelled: err == nil}, err
+}
+
+const (
+	tasksByDefault = 20
+	tasksAtMost    = 1000
+)
+
+func (t *tasks) list(ctx context.Context, _ *hub.Hub, p ListTasksParams) ([]*Task, error) {
+	limit := uint(protocol.PageSize(p.Limit, tasksByDefault, tasksAtMost))
+	asked := protocol.ListTurnsParams{Agent: p.Agent, Before: protocol.Ref(p.Before), Limit: &limit}
+	for _, state := range p.State.States() {
+		asked.States = append(asked.States, protocol.TurnState(state))
+	}
+	found, err := native.Call[protocol.ListTurnsParams, protocol.TurnList](t.native, "turn.list")(ctx, asked)
+	list := make([]*Task, 0, len(found.Turns))
+	for _, turn := range found.Turns {
+		list = append(list, taskOf(turn, turn.Of.Result))
+	}
+	return protocol.Fit(list, protocol.Room(ctx)), err
+}
+
+func (t *tasks) get(ctx context.Context, h *hub.Hub, p TaskParams) (Task, error) {
+	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](t.native, "turn.get")(ctx, protocol.TurnParams{Turn: protocol.Ref(p.TaskID)})
+	if err != nil {
+		return Task{}, err
+	}
+	output, err := h.Query().Output(ctx, r.Turn.Of)
+	one := []*Task{taskOf(&r.Turn, output)}
+	protocol.Fit(one, protocol.Room(ctx))
+	return *one[0], err
+}
+
+func (t *tasks) stats(ctx context.Context, h *hub.Hub, p TaskStatsParams) (TaskStats, error) {
+	t.broadcasts.watch(h)
+	t.broadcasts.join(ctx, h, p.Since)
+	counts, err := h.Query().Counts(ctx)
+	return statsOf(counts), err
+}
+
+func statsOf(counts domain.Counts) (s TaskStats) {
+	in := map[string]*int{
+		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
+	}
+	for state, n := range counts {
+		if field := in[StateOf(state)]; field != nil {
+			*field += n
+			s.Total += n
+		}
+	}
+	return s
+}
+
+// switched is trigger.enable or trigger.disable for AIWG, where an unknown rule is no error.
+func (t *tasks) switched(method string) func(context.Context, RuleParams) (Switched, error) {
+	call := native.Call[protocol.TriggerParams, protocol.TriggerSwitched](t.native, method)
+	return func(ctx context.Context, p RuleParams) (Switched, error) {
+		r, err := call(ctx, protocol.TriggerParams{Trigger: p.RuleID})
+		if native.KindOf(err) == domain.KindTriggerNotFound {
+			return Switched{RuleID: p.RuleID}, nil
+		}
+		return Switched{Enabled: r.Enabled, Success: err == nil, RuleID: p.RuleID}, err
+	}
+}
+
+// AtMost returns an upper limit for the length of the task as JSON, in bytes.
+func (t *Task) AtMost() int {
+	return 4096 + protocol.TextAtMost(t.Texts()...) + protocol.TextAtMost(&t.CWD, &t.Title) + len(t.Metadata) + protocol.AuthMethodsAtMost(t.AuthMethods) + protocol.GatesAtMost(t.Gates)
+}
+
+func taskOf(t *protocol.Turn, output string) *Task {
+	s := t.Of
+	one := &Task{
+		ID: domain.TaskName(s.Task), Prompt: t.Prompt, Agent: protocol.OrNil(t.Agent), Priority: t.Priority, State: StateOf(s.State),
+		CreatedAt: protocol.Timestamp(s.Created), StartedAt: protocol.TimestampOrNull(s.Started), CompletedAt: protocol.TimestampOrNull(s.Ended),
+		Error: protocol.OrNil(t.Error), Output: output, Metadata: metadataOf(s.Turn),
+		SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: t.SessionUUID, CWD: t.WorkingDir, Title: t.Title, Summary: t.Summary,
+		ErrorCode: t.ErrorCode, Status: humanlayer.StatusOf(s.State), AuthMethods: t.AuthMethods, Gates: t.Gates,
+	}
+	if s.State == domain.Completed {
+		one.Result = &t.Result
+	}
+	return one
+}
+
+// metadataOf returns the metadata as an object, with AIWG's source of chat messages.
+func metadataOf(r domain.Turn) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &members) != nil || members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	if _, has := members["source"]; !has && r.Source == domain.SourceChat {
+		members["source"] = json.RawMessage(`"ipc-chat"`)
+	}
+	b, err := json.Marshal(members)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}
