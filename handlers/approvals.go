@@ -16,7 +16,6 @@ import (
 
 // registerApprovals registers the methods of the inbox of approvals (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
-
 	f := nativeFamily
 	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(), server.Doc("Lists what waits for a person's answer, the oldest first."))
 	handle(reg, d, f, "approval.get", oneApproval, server.LongRunning(), server.Doc("Returns an approval."))

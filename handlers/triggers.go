@@ -20,7 +20,6 @@ func registerTriggers(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "trigger.disable", switchTriggers(false), server.Doc("Disables one trigger, or all as a whole. That holds until it is changed again."))
 	handle(reg, d, f, "trigger.log", triggerLog, server.Doc("Lists executions of triggers, the newest first. The last 500 are kept."))
 	handle(reg, d, f, "trigger.test", testTriggers, server.Doc("Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits."))
-
 }
 
 // recentExecutions limits the listed executions. AIWG defines the number.

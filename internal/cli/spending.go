@@ -82,8 +82,11 @@ func printCounts(cmd *cobra.Command, s *settings) error {
 			name string
 			n    int
 		}{
-			{"running", sum(domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)}, {"queued", sum(domain.Queued)},
-			{"completed", sum(domain.Completed)}, {"failed", sum(domain.Failed, domain.TimedOut)}, {"interrupted", sum(domain.Cancelled, domain.Interrupted)},
+			{"running", sum(domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)},
+			{"queued", sum(domain.Queued)},
+			{"completed", sum(domain.Completed)},
+			{"failed", sum(domain.Failed, domain.TimedOut)},
+			{"interrupted", sum(domain.Cancelled, domain.Interrupted)},
 		}
 		var fields []term.Field
 		total := 0

@@ -157,12 +157,12 @@ type RunningTask struct {
 }
 
 type QueuedTask struct {
-	ID        string  `json:"id"`
-	Prompt    string  `json:"prompt" doc:"The first 80 characters."`
-	Agent     *string `json:"agent"`
-	Priority  int     `json:"priority"`
-	Turn      string  `json:"turn" doc:"The turn's number, such as 12.3."`
-	TurnUUID  string  `json:"turn_uuid"`
+	ID       string  `json:"id"`
+	Prompt   string  `json:"prompt" doc:"The first 80 characters."`
+	Agent    *string `json:"agent"`
+	Priority int     `json:"priority"`
+	Turn     string  `json:"turn" doc:"The turn's number, such as 12.3."`
+	TurnUUID string  `json:"turn_uuid"`
 }
 
 type WatcherStatus struct {
