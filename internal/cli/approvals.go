@@ -534,6 +534,15 @@ func newPermission(s *settings) *cobra.Command {
 	return cmd
 }
 
+// refusal is the text of a refused question: a denial has the words of the person who denied it, which
+// alone do not say what they are.
+func refusal(err *client.Error) string {
+	if err.Kind() == "permission_denied" {
+		return "Permission denied: " + err.Message
+	}
+	return err.Message
+}
+
 // wait asks the question and waits for the answer, without a timeout.
 func wait[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
@@ -541,7 +550,7 @@ func wait[R any](cmd *cobra.Command, s *settings, method string, params any, pri
 		err := c.Call(ctx, method, params, &answer, client.WithTimeout(0))
 		var refused *client.Error
 		if errors.As(err, &refused) && refused.Kind() == "permission_denied" {
-			fmt.Fprintln(cmd.ErrOrStderr(), term.Line(refused.Message))
+			fmt.Fprintln(cmd.ErrOrStderr(), term.Line(refusal(refused)))
 			return exitStatus(denied)
 		}
 		if err != nil {

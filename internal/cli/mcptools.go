@@ -89,7 +89,7 @@ func (t *tools) requestPermission(ctx context.Context, r *mcp.CallToolRequest) (
 	case ctx.Err() != nil || t.hasLeft():
 		return nil, err
 	case errors.As(err, &refused):
-		return verdictResult(verdict{Behavior: "deny", Message: refused.Message})
+		return verdictResult(verdict{Behavior: "deny", Message: refusal(refused)})
 	}
 	return verdictResult(verdict{Behavior: "deny", Message: "the user cannot be asked: " + err.Error()})
 }
