@@ -42,6 +42,7 @@ type Client struct {
 	site *Site // nil: the test ends its hub
 }
 
+// NewClient returns an editor at the pipes of a process.
 func NewClient(p *Process) *Client {
 	c := &Client{Process: p, T: p.T}
 	c.Peer = NewPeer(p.T, func(message string) error {
@@ -111,6 +112,7 @@ func (c *Client) Sessions() []ShownSession {
 	return r.Sessions
 }
 
+// Pending returns the approvals of fetchApprovals, by id.
 func (c *Client) Pending() map[string]ShownApproval {
 	c.T.Helper()
 	var r struct{ Approvals []ShownApproval }
@@ -224,8 +226,10 @@ type LineClient struct {
 	Longest int // the length of the longest line, in bytes
 }
 
+// NewLineClient returns a client on the socket of a hub that has just started.
 func NewLineClient(t testing.TB, path string) *LineClient { return LinesOn(t, Connect(t, path)) }
 
+// LinesOn returns a client on a connection to a socket.
 func LinesOn(t testing.TB, conn net.Conn) *LineClient {
 	c := &LineClient{Conn: conn}
 	c.Peer = NewPeer(t, func(message string) error {
@@ -339,6 +343,7 @@ func (c *Client) Open(fits func(ShownApproval) bool) ShownApproval {
 	return c.OpenWithin(Watchdog/3, fits)
 }
 
+// OpenWithin is Open with a limit of the wait.
 func (c *Client) OpenWithin(d time.Duration, fits func(ShownApproval) bool) (found ShownApproval) {
 	c.T.Helper()
 	require.Eventually(c.T, func() bool {
@@ -357,4 +362,5 @@ func (c *Client) OpenWithin(d time.Duration, fits func(ShownApproval) bool) (fou
 	return found
 }
 
+// AnyQuestion fits any question.
 func AnyQuestion(ShownApproval) bool { return true }

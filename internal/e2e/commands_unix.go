@@ -5,15 +5,11 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -96,15 +92,3 @@ func (s *Site) Daemon(args ...string) (pid int) {
 	})
 	return status.PID
 }
-
-// RequireNoFile waits until there is no such file.
-func RequireNoFile(t testing.TB, path string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		_, err := os.Lstat(path)
-		return errors.Is(err, fs.ErrNotExist)
-	}, Watchdog/3, PollEvery, "%s is still there", path)
-}
-
-// GoneAfter is the most time between the cause of the program's end and its exit.
-const GoneAfter = 2 * time.Second

@@ -18,9 +18,16 @@ type Stopwatch struct{}
 // the end takes.
 const Unhurried = "--end-within=1m"
 
-func StartStopwatch(testing.TB) *Stopwatch                        { return &Stopwatch{} }
-func (*Stopwatch) Ends()                                          {}
-func (*Stopwatch) Had() time.Duration                             { return 0 }
+// StartStopwatch returns a stopwatch.
+func StartStopwatch(testing.TB) *Stopwatch { return &Stopwatch{} }
+
+// Ends does nothing here.
+func (*Stopwatch) Ends() {}
+
+// Had returns 0.
+func (*Stopwatch) Had() time.Duration { return 0 }
+
+// AssertWithin asserts nothing here.
 func (*Stopwatch) AssertWithin(testing.TB, time.Duration, ...any) {}
 
 // RequireGoneWithin requires that the process ends by itself, with status 0. In `make soak` it also

@@ -28,7 +28,8 @@ const (
 	stopwatchPause = 6 * time.Millisecond
 )
 
-const Unhurried = "--end-within=1900ms" // the default
+// Unhurried is the default of the flag.
+const Unhurried = "--end-within=1900ms"
 
 // StartStopwatch starts a stopwatch, which runs until Ends or the end of the test.
 func StartStopwatch(t testing.TB) *Stopwatch {

@@ -37,11 +37,13 @@ type Peer struct {
 	err     error          // the reason for the end of the messages
 }
 
+// A Reply is a response.
 type Reply struct {
 	Result json.RawMessage `json:"result"`
 	Error  *WireError      `json:"error"`
 }
 
+// A WireError is the error of a response.
 type WireError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -50,10 +52,19 @@ type WireError struct {
 
 func (e *WireError) Error() string { return fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data) }
 
+// Kind returns data.kind.
 func (e *WireError) Kind() string {
 	var d struct{ Kind string }
 	_ = json.Unmarshal(e.Data, &d)
 	return d.Kind
+}
+
+// KindOf returns data.kind of an error.
+func KindOf(t testing.TB, err error) string {
+	t.Helper()
+	var e *WireError
+	require.True(t, errors.As(err, &e), "%v", err)
+	return e.Kind()
 }
 
 // An Event is an event as a subscriber receives it.
@@ -336,6 +347,7 @@ func (p *Peer) AwaitEnd(session string) Event {
 	})
 }
 
+// Ended reports whether a state is final.
 func Ended(state string) bool {
 	switch state {
 	case "completed", "failed", "timed_out", "interrupted", "cancelled":
@@ -480,6 +492,7 @@ func (p *Peer) Seen() []Event {
 	return append([]Event(nil), p.Events...)
 }
 
+// Noted returns the broadcasts about tasks so far.
 func (p *Peer) Noted() []TaskNote {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -549,6 +562,7 @@ type ShownSession struct {
 // A ReportedSession holds the members of an agent's report about its session that the tests check.
 type ReportedSession struct{ Commands []struct{ Name string } }
 
+// Session returns the session of getSessionState.
 func (p *Peer) Session(id string) ShownSession {
 	p.T.Helper()
 	var r struct{ Session ShownSession }
@@ -570,6 +584,7 @@ type DaemonStatus struct {
 	}
 }
 
+// Status returns the result of daemon.status.
 func (p *Peer) Status() (s DaemonStatus) {
 	p.T.Helper()
 	p.Call("daemon.status", object{}, &s)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -33,6 +34,9 @@ const Watchdog = 10 * time.Minute
 // PollEvery is the interval at which a test checks a condition.
 const PollEvery = 5 * time.Millisecond
 
+// GoneAfter is the most time between the cause of the program's end and its exit.
+const GoneAfter = 2 * time.Second
+
 // HostileMemory is the most memory, in bytes, that the program may use for hostile input.
 const HostileMemory = 120 << 20
 
@@ -43,7 +47,7 @@ type object = map[string]any
 // editor does, with a pipe on each standard descriptor.
 type Launch struct {
 	Binary string
-	First  []string // arguments before args, which override them
+	First  []string // arguments before Args, which override them
 	Args   []string
 	Env    []string // in addition to the clean environment
 
@@ -67,6 +71,7 @@ type Process struct {
 // Run starts the binary with flags and pipes.
 func Run(t testing.TB, args ...string) *Process { return Launch{Args: args}.Start(t) }
 
+// Start starts the program. The test's end kills it.
 func (l Launch) Start(t testing.TB) *Process {
 	t.Helper()
 	if l.Binary == "" {
@@ -177,6 +182,7 @@ func (p *Process) RequireServing() {
 	require.Equal(p.T, `{"jsonrpc":"2.0","id":"serving","result":[1]}`, p.Ask(`{"jsonrpc":"2.0","id":"serving","method":"echo","params":[1]}`))
 }
 
+// CloseStdin ends the program's standard input.
 func (p *Process) CloseStdin() {
 	if p.Stdin != nil {
 		p.Stdin.Close()
@@ -242,6 +248,15 @@ func RequireMode(t testing.TB, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
+// RequireNoFile waits until there is no such file.
+func RequireNoFile(t testing.TB, path string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, err := os.Lstat(path)
+		return errors.Is(err, fs.ErrNotExist)
+	}, Watchdog/3, PollEvery, "%s is still there", path)
+}
+
 // NewPipe makes a pipe. The test's end closes it.
 func NewPipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
@@ -299,6 +314,7 @@ func Framed(message string) string {
 // N\r\n\r\n", and nothing between frames. It shares no code with the program.
 type FrameReader struct{ R *bufio.Reader }
 
+// NewFrameReader returns a reader of the frames of r.
 func NewFrameReader(r io.Reader) FrameReader { return FrameReader{bufio.NewReaderSize(r, 64<<10)} }
 
 // Next returns the body of the next frame, or io.EOF if the input ends between frames.

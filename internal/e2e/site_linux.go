@@ -30,7 +30,7 @@ func (s *Site) ClearDaemons() {
 			return
 		}
 		for _, d := range s.Daemons() {
-			_ = syscall.Kill(d.Pid, syscall.SIGKILL)
+			_ = syscall.Kill(d.PID, syscall.SIGKILL)
 		}
 		s.T.Logf("the daemon's log:\n%s", s.DaemonLog())
 	})
@@ -48,7 +48,7 @@ func (s *Site) Daemons() (list []Running) {
 
 // A Running is a process of a site.
 type Running struct {
-	Pid     int
+	PID     int
 	Command string
 }
 
@@ -65,7 +65,7 @@ func (s *Site) Running() (list []Running) {
 // Processes describes the site's processes.
 func (s *Site) Processes() (list []string) {
 	for _, r := range s.Running() {
-		list = append(list, strconv.Itoa(r.Pid)+" "+r.Command)
+		list = append(list, strconv.Itoa(r.PID)+" "+r.Command)
 	}
 	return list
 }
@@ -86,5 +86,5 @@ func (s *Site) Find(t testing.TB, text string) Running {
 // Kill sends SIGKILL, as the kernel does when memory runs out.
 func Kill(t testing.TB, r Running) {
 	t.Helper()
-	require.NoError(t, syscall.Kill(r.Pid, syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(r.PID, syscall.SIGKILL))
 }

@@ -33,7 +33,7 @@ type Site struct {
 	Args []string
 	Env  []string
 
-	Binary string // another binary than program; empty: program
+	Binary string // another binary than Program; empty: Program
 
 	Watchdog time.Duration // the limit for its processes; 0: the default
 
@@ -47,6 +47,9 @@ type Site struct {
 // Patiently has the program wait for its hub as long as a slow machine needs. A later flag of a
 // test wins.
 const Patiently = "--answer-within=1m"
+
+// Lately gives a working hub enough time to answer on a slow machine.
+const Lately = "--answer-within=4s"
 
 // NewSite returns a site whose default agent is the demo agent without pauses. The user's
 // configuration also contains more.
@@ -96,6 +99,7 @@ func (s *Site) State() string {
 	return dir
 }
 
+// Database returns the path of the database.
 func (s *Site) Database() string { return filepath.Join(s.State(), "duet.db") }
 
 // Launch returns the start of the program as an uncounted client.
@@ -297,9 +301,6 @@ func (s *Site) AwaitRelease(pid int) {
 		}
 	}
 }
-
-// Lately gives a working hub enough time to answer on a slow machine.
-const Lately = "--answer-within=4s"
 
 // HoldDatabase creates the site's database, and a transaction in it that blocks every other one.
 func (s *Site) HoldDatabase() (release func()) {

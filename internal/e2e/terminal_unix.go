@@ -4,12 +4,10 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +54,7 @@ func (s *Site) WindowIn(environment []string, cols, rows uint16, args ...string)
 	return w
 }
 
+// Types types a text.
 func (w *Window) Types(text string) {
 	w.T.Helper()
 	_, err := io.WriteString(w.Keys, text)
@@ -81,14 +80,6 @@ func (w *Window) Leaves() int {
 	return w.Cmd.ProcessState.ExitCode()
 }
 
-// KindOf returns data.kind of an error.
-func KindOf(t testing.TB, err error) string {
-	t.Helper()
-	var e *WireError
-	require.True(t, errors.As(err, &e), "%v", err)
-	return e.Kind()
-}
-
 // PrintedIn returns the output of a terminal in events. An event may end within a line.
 func PrintedIn(events []Event) string {
 	var b strings.Builder
@@ -101,31 +92,17 @@ func PrintedIn(events []Event) string {
 	return b.String()
 }
 
-// SocketPair returns both ends of a Unix socket. Node gives such sockets to its children.
-func SocketPair(t *testing.T) (ours, theirs *os.File) {
-	syscall.ForkLock.RLock() // otherwise a process of another test could keep an end open
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
-	require.NoError(t, err)
-	require.NoError(t, syscall.SetNonblock(fds[0], true)) // so that closing it ends a read
-	ours, theirs = os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
-	t.Cleanup(func() { ours.Close(); theirs.Close() })
-	return ours, theirs
-}
+// Escape begins a colour sequence.
+const Escape = "\x1b["
 
-const Escape = "\x1b[" // begins a colour sequence
-
-// Terminal is a pseudo-terminal in raw mode. The test types into Ours, and Printed collects the
-// programs' output on theirs.
+// A Terminal is a pseudo-terminal in raw mode. The test types into Ours, and Printed collects the
+// programs' output on Theirs.
 type Terminal struct {
 	Ours, Theirs *os.File
 	Printed      *testkit.Text
 }
 
+// OpenTerminal opens a pseudo-terminal, which the test's end closes.
 func OpenTerminal(t *testing.T) Terminal {
 	ours, theirs, err := pty.Open()
 	require.NoError(t, err)

@@ -220,6 +220,7 @@ type KeptSession struct {
 // keptPage is the number of sessions on a page of its list.
 const keptPage = 2
 
+// Save stores the session in a directory.
 func (k KeptSession) Save(dir string) {
 	raw, err := json.Marshal(k)
 	if err == nil {
@@ -231,6 +232,7 @@ func (k KeptSession) Save(dir string) {
 	}
 }
 
+// KeptIn returns the sessions of a directory, the latest first.
 func KeptIn(dir string) (list []KeptSession) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	for _, file := range files {
@@ -369,6 +371,7 @@ func keepSessions(dir, abilities string) {
 	}
 }
 
+// MustMarshal returns a value as JSON.
 func MustMarshal(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -57,7 +57,7 @@ func TestAKilledExecutor(t *testing.T) {
 	e2e.Kill(t, s.Find(t, " executor"))
 	end := c.EndsAs(begun.SessionID, "interrupted", "EXECUTOR_GONE")
 	assert.NotEmpty(t, end.Data.Error)
-	require.Eventually(t, func() bool { return syscall.Kill(agent.Pid, 0) != nil }, time.Minute, e2e.PollEvery, "the agent outlives its executor")
+	require.Eventually(t, func() bool { return syscall.Kill(agent.PID, 0) != nil }, time.Minute, e2e.PollEvery, "the agent outlives its executor")
 
 	resumed := c.Next(begun, "continue")
 	assert.Equal(t, "completed", c.ApproveAll(resumed.SessionID).Data.State)

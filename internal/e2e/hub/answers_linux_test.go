@@ -53,7 +53,7 @@ func (s *recordedSite) onlyOne(c *e2e.Client) {
 	s.T.Helper()
 	hub := e2e.HubOf(s.T, c)
 	for _, r := range s.Running() {
-		if r.Pid != c.Cmd.Process.Pid && r.Pid != hub {
+		if r.PID != c.Cmd.Process.Pid && r.PID != hub {
 			e2e.Kill(s.T, r)
 		}
 	}

@@ -83,9 +83,9 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		hub := s.Start()
 		startStubborn(s, hub)
 		executor := s.Find(t, " executor")
-		e2e.Suspend(t, executor.Pid) // a suspended executor ends no process itself
+		e2e.Suspend(t, executor.PID) // a suspended executor ends no process itself
 		hub.Crash()
-		require.NoError(t, syscall.Kill(executor.Pid, syscall.SIGKILL))
+		require.NoError(t, syscall.Kill(executor.PID, syscall.SIGKILL))
 		next := s.Start()
 		next.Call("daemon.status", object{}, nil)
 		requireNoBuild(s, "the next hub's start")

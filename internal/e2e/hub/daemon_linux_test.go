@@ -39,7 +39,7 @@ func requireDaemon(s *e2e.Site, clients ...*e2e.Client) int {
 		daemons = s.Daemons()
 		return len(daemons) == 1
 	}, e2e.Watchdog/3, e2e.PollEvery, "expected one daemon: %v", e2e.Deferred(func() string { return strings.Join(s.Processes(), "\n") }))
-	require.Equal(s.T, hub, daemons[0].Pid)
+	require.Equal(s.T, hub, daemons[0].PID)
 	require.Equal(s.T, hub, s.LockHolder())
 	return hub
 }

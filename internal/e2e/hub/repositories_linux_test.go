@@ -268,7 +268,7 @@ func TestAClonedRepositoryDoesNothing(t *testing.T) {
 // endAll kills the processes that a failed test left.
 func (c *clone) endAll() {
 	for _, r := range c.Running() {
-		_ = syscall.Kill(r.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(r.PID, syscall.SIGKILL)
 	}
 }
 

@@ -184,7 +184,7 @@ func countProcesses(s *e2e.Site, text string) (n int, memory float64) {
 		if strings.Contains(r.Command, text) {
 			n++
 		}
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Pid))
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PID))
 		for line := range strings.Lines(string(status)) {
 			if kilobytes, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 				kb, _ := strconv.ParseFloat(strings.Fields(kilobytes)[0], 64)
