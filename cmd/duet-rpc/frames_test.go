@@ -46,17 +46,17 @@ var frameModes = []struct {
 	converse func(*testing.T, frameCase) []byte
 }{
 	{"pipes", func(t *testing.T, c frameCase) []byte {
-		return e2e.Converse(t, e2e.Launch{Args: c.args}, c.in, e2e.AtOnce)
+		return converse(t, e2e.Launch{Args: c.args}, c.in, e2e.AtOnce)
 	}},
 	{"pipes, logging everything", func(t *testing.T, c frameCase) []byte {
-		return e2e.Converse(t, e2e.Launch{Args: append(c.args, "--log-level", "debug")}, c.in, e2e.AtOnce)
+		return converse(t, e2e.Launch{Args: append(c.args, "--log-level", "debug")}, c.in, e2e.AtOnce)
 	}},
 	{"pipes, byte by byte", func(t *testing.T, c frameCase) []byte {
 		send := byteByByte
 		if len(c.in) > 4<<10 { // each byte is a system call for both sides
 			send = e2e.AtOnce
 		}
-		return e2e.Converse(t, e2e.Launch{Args: c.args}, c.in, send)
+		return converse(t, e2e.Launch{Args: c.args}, c.in, send)
 	}},
 	{"files", throughFiles},
 }
@@ -103,6 +103,21 @@ func TestGoldenFramesBelongTogether(t *testing.T) {
 			require.FileExists(t, strings.TrimSuffix(path, filepath.Ext(path))+".in")
 		}
 	}
+}
+
+// converse starts the program, sends it in, closes its standard input and
+// returns its whole standard output. The program must succeed.
+func converse(t *testing.T, l e2e.Launch, in []byte, send func(io.Writer, []byte)) []byte {
+	t.Helper()
+	p := l.Start(t)
+	go func() {
+		send(p.Stdin, in)
+		p.Stdin.Close()
+	}()
+	out, err := io.ReadAll(p.Stdout)
+	require.NoError(t, err)
+	p.RequireSuccess()
+	return out
 }
 
 func byteByByte(w io.Writer, in []byte) {

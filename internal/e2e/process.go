@@ -408,20 +408,5 @@ func checkResponse(response []byte) error {
 	return nil
 }
 
-// Converse starts the program, sends it in, closes its standard input and
-// returns its whole standard output. The program must succeed.
-func Converse(t *testing.T, l Launch, in []byte, send func(io.Writer, []byte)) []byte {
-	t.Helper()
-	p := l.Start(t)
-	go func() {
-		send(p.Stdin, in)
-		p.Stdin.Close()
-	}()
-	out, err := io.ReadAll(p.Stdout)
-	require.NoError(t, err)
-	p.RequireSuccess()
-	return out
-}
-
 // AtOnce ignores a write error: it means that the program has ended, and the output shows that.
 func AtOnce(w io.Writer, in []byte) { _, _ = w.Write(in) }
