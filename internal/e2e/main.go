@@ -1,5 +1,4 @@
-// Package e2e starts the program as an editor does, with its pipes, its signals and its exit status,
-// for the tests in the packages below.
+// Package e2e starts the program as editors, shells and other clients do, for the tests below it.
 package e2e
 
 import (

@@ -8,7 +8,7 @@ import (
 )
 
 // The default tier measures nothing: each step may take until the watchdog of its process. `make
-// soak` enforces the limits of time and memory (measure_soak_test.go). The tests of the packages
+// soak` enforces the limits of time and memory (measure_soak.go). The tests of the packages
 // that keep these limits use synctest bubbles.
 
 // A Stopwatch measures the program's time, in `make soak` only.

@@ -1,4 +1,4 @@
-// Package wire tests what a peer meets on the wire: frames, pipes, terminals, descriptors and the end of a process.
+// Package wire tests what a peer of the program meets: frames, pipes, terminals, descriptors, its end.
 package wire
 
 import (
