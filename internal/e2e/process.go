@@ -287,22 +287,42 @@ func stopHub(t testing.TB, state string) {
 	if p.Unlocked() {
 		return
 	}
-	path, err := socket.Find(state)
-	if err != nil {
+	if _, err := socket.Find(state); err != nil {
 		return
 	}
+	released, late := p.Released(), time.After(Watchdog/3)
+	for asked := false; ; {
+		var again <-chan time.Time
+		if asked = asked || askToStop(state); !asked { // a hub that has just started does not listen yet
+			again = time.After(PollEvery)
+		}
+		select {
+		case <-released:
+			return
+		case <-late:
+			t.Logf("the hub of %s does not end", state)
+			return
+		case <-again:
+		}
+	}
+}
+
+// askToStop asks the hub of a state directory to end, and waits until it closes the connection. It
+// returns false if no hub listens.
+func askToStop(state string) bool {
+	path, err := socket.Find(state)
+	if err != nil {
+		return false
+	}
 	conn, err := net.Dial("unix", path)
-	if err == nil {
-		_ = conn.SetDeadline(time.Now().Add(Watchdog / 3))
-		_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"daemon.stop","params":{"force":true}}`+"\n")
-		_, _ = io.Copy(io.Discard, conn) // until the hub closes it
-		conn.Close()
+	if err != nil {
+		return false
 	}
-	select {
-	case <-p.Released():
-	case <-time.After(Watchdog / 3):
-		t.Logf("the hub of %s does not end", state)
-	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(Watchdog / 3))
+	_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"daemon.stop","params":{"force":true}}`+"\n")
+	_, _ = io.Copy(io.Discard, conn)
+	return true
 }
 
 // Framed puts a header before a message.
