@@ -18,9 +18,9 @@ NOVET   := -vet=off
 # Some packages' tests wait, for processes above all: others use the processors meanwhile. The
 # longest begin first.
 ATONCE  := -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
-LONGEST := ./cmd/duet-rpc ./internal/worktree ./internal/hub ./internal/executor
+LONGEST := ./internal/e2e/hub ./internal/e2e/clients ./internal/e2e/agents ./internal/e2e/wire ./cmd/duet-rpc ./internal/worktree ./internal/hub ./internal/executor
 # Packages that start goroutines. Their tests are the tier race; RACED=./... tests all packages.
-RACED   ?= $(shell grep -rlE '^\s+go [a-z]|\.Go\b' --include='*.go' --exclude='*_test.go' client frame handlers internal server | grep -vE '^internal/bench/' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+RACED   ?= $(shell grep -rlE '^\s+go [a-z]|\.Go\b' --include='*.go' --exclude='*_test.go' client frame handlers internal server | grep -vE '^internal/(bench|e2e)/' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 # The race detector watches what is written in Go, and not SQLite, which is translated from C
 # and would be many times slower. It needs cgo. Without the setting each process that it
 # watches waits a second before it exits.
@@ -66,7 +66,8 @@ test-clients: build ## installs real clients and agents (2.8 GB), and tests with
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients $(DAY)
 
 soak: build ## hours of chaos, kills, faults of the disk, races, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
-	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -vE '/internal/(chaos|crash)$$')
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -vE '/internal/(chaos|crash|e2e(/.*)?)$$')
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak -p 1 -timeout 60m ./internal/e2e/... # one after the other: they measure
 	$(MAKE) race RACED=./...
 	$(MAKE) crash chaos faults fuzz bench
 	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
@@ -75,7 +76,7 @@ soak: build ## hours of chaos, kills, faults of the disk, races, fuzzing and cro
 
 agents: ## each scenario with each real agent; docs/agents-tested.md has what comes of it (DUET_UPDATE_GOLDEN=1 writes it)
 	.ci/install
-	$(PURE) $(GO) test $(FLAGS) -tags clients,soak ./cmd/duet-rpc -run 'TestAgentDay|TestRealAgents|TestACPAgentDay' -count=1 -timeout 60m
+	$(PURE) $(GO) test $(FLAGS) -tags clients,soak ./internal/e2e/agents -run 'TestAgentDay|TestRealAgents|TestACPAgentDay' -count=1 -timeout 60m
 
 # The tags add files: without them there are a few stubs more, which make test compiles.
 lint: ## vet, staticcheck, gofumpt, layer rules, and the linters of emacs/ and vscode/
@@ -110,7 +111,7 @@ bench: build ## measure the program beside others (docs/performance.md); about 5
 	cd internal/bench && $(GO) run . -duet $(CURDIR)/$(BIN) $(BENCHFLAGS)
 
 load: ## the hub under 200 clients of all families (docs/performance.md); about 5 minutes
-	DUET_LOAD_TESTS=50 $(PURE) $(GO) test $(FLAGS) -tags soak ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
+	DUET_LOAD_TESTS=50 $(PURE) $(GO) test $(FLAGS) -tags soak ./internal/e2e/hub -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
 
 crash: ## states that a power cut can leave, each opened by a new daemon and judged (docs/durability.md); Linux with strace; CRASHTIME, 10 minutes
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/crash -count=1 -v -timeout 0 -crash.time $(CRASHTIME) -crash.keep $(CURDIR)/bin/crash $(CRASHFLAGS)

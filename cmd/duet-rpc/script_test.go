@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/e2e"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -36,9 +37,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", programDir+string(os.PathListSeparator)+env.Getenv("PATH"))
-			env.Setenv("PROGRAMS", programDir)
-			env.Setenv("GORACE", noRaceDelay)
+			env.Setenv("PATH", e2e.ProgramDir+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PROGRAMS", e2e.ProgramDir)
+			env.Setenv("GORACE", e2e.NoRaceDelay)
 			env.Setenv("HOME", env.WorkDir+"/home")
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/home/config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/home/state")
@@ -152,7 +153,7 @@ func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 	listed := regexp.MustCompile(`(?m)^  ([a-z-]+) +\S`)
 	var walk func(path ...string)
 	walk = func(path ...string) {
-		out, err := exec.Command(program, append(path, "--help")...).Output()
+		out, err := exec.Command(e2e.Program, append(path, "--help")...).Output()
 		require.NoError(t, err, path)
 		help := string(out)
 		name := strings.Join(path, " ")

@@ -83,11 +83,11 @@ var importers = map[string]string{
 	"handlers":              "internal/host",
 	"internal/hub":          "handlers internal/dialect/... internal/host",
 	"internal/store/sqlite": "internal/host",
-	driver:                  "internal/store/sqlite/...",
+	driver:                  "internal/store/sqlite/... internal/e2e",
 }
 
 // testOnly lists the packages that only tests and each other may import.
-const testOnly = "internal/architecture internal/chaos internal/screen internal/store/storetest internal/testkit"
+const testOnly = "internal/architecture internal/chaos internal/e2e/... internal/screen internal/store/storetest internal/testkit"
 
 func TestLayersImportOneWay(t *testing.T) {
 	imports := make(map[string][]string)

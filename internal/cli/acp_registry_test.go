@@ -76,7 +76,7 @@ func TestRegistryEntry(t *testing.T) {
 
 // TestRegistryEntryMatchesSchema validates the entry against the registry's schema
 // (agent.schema.json of github.com/agentclientprotocol/registry, as published with version 1).
-// TestACPSignIn of cmd/duet-rpc checks that its agents offer a way to sign in.
+// TestACPSignIn of internal/e2e/agents checks that its agents offer a way to sign in.
 func TestRegistryEntryMatchesSchema(t *testing.T) {
 	t.Parallel()
 	compiler := jsonschema.NewCompiler()

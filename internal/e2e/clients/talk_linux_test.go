@@ -1,0 +1,442 @@
+package clients
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/e2e"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// startTalk starts duet-rpc on a terminal of 80 columns. Without arguments this is a conversation.
+func startTalk(s *e2e.Site, t *testing.T, args ...string) *prompting {
+	l := s.Launch(args...)
+	l.Env = append(l.Env, "TERM=xterm")
+	return onTerminal(l, t, 80)
+}
+
+// leaves presses C-d and waits for the end with status 0.
+func (p *prompting) leaves() {
+	p.T.Helper()
+	p.presses("\x04", "back with: duet-rpc prompt --continue ")
+	<-p.Ended
+	assert.Zero(p.T, p.status())
+}
+
+// signal sends a signal, such as SIGINT for C-c.
+func (p *prompting) signal(sig os.Signal) {
+	p.T.Helper()
+	require.NoError(p.T, p.Cmd.Process.Signal(sig))
+}
+
+const idleFooter = "RET sends"
+
+func TestAConversationOnATerminal(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees("/help lists", idleFooter)
+
+	// A turn with a question, which one key answers.
+	p.presses("hello\r", "› hello", "? Write demo.txt", "Allow? ")
+	p.presses("y", "I wrote demo.txt", "tokens", idleFooter)
+
+	// A prompt sent during a turn waits. C-c interrupts only the turn.
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet next\r", "⧗ quiet next")
+	p.signal(os.Interrupt)
+	p.sees("interrupting", "interrupted", "You asked: quiet next", idleFooter)
+
+	// The history, an edited line, pasted lines.
+	p.presses("\x1b[A", "quiet next")
+	p.presses("\x17again\x1b[200~\nand again\x1b[201~\r", "You asked: quiet again", "and again", idleFooter)
+	p.leaves()
+
+	// All turns belong to one conversation, and prompt -c continues it.
+	editor := s.Start()
+	list := editor.Sessions()
+	require.Len(t, list, 4)
+	for _, session := range list {
+		assert.Equal(t, list[0].ThreadID, session.ThreadID)
+	}
+	editor.Leave()
+	p = startTalk(s, t, "prompt", "-c", "--mode", "plan")
+	p.sees("after 1.4", idleFooter)
+	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · plan · ", idleFooter)
+	p.leaves()
+}
+
+// Prompts that arrive at once, as from a paste, run one after another in the same conversation.
+func TestPromptsThatAreTypedAhead(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("quiet one\rquiet two\rquiet three\r", "You asked: quiet one", "You asked: quiet two", "You asked: quiet three", idleFooter)
+	p.presses("quiet four\r/new\rquiet elsewhere\r", "You asked: quiet four", "You asked: quiet elsewhere", idleFooter)
+	p.presses("quiet tools:1 hang\r\x04", "2.2 continues without this terminal; back with: duet-rpc prompt --continue 2")
+	<-p.Ended
+	assert.Zero(t, p.status())
+	editor := s.Start()
+	defer editor.Leave()
+	prompts := make(map[string][]string)
+	for _, session := range editor.Sessions() { // the newest first
+		prompts[session.ThreadID] = append(prompts[session.ThreadID], session.Query)
+	}
+	assert.ElementsMatch(t, [][]string{
+		{"quiet four", "quiet three", "quiet two", "quiet one"}, {"quiet tools:1 hang", "quiet elsewhere"},
+	}, slices.Collect(maps.Values(prompts)))
+}
+
+// Turns that ran while the terminal was stopped are shown, in their order. A prompt that was typed
+// meanwhile continues the conversation after them.
+func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet two\rquiet three\r", "⧗ quiet three")
+	p.signal(syscall.SIGSTOP)
+	s.Run("session", "interrupt", "1")
+	editor := s.Start()
+	defer editor.Leave()
+	require.Eventually(t, func() bool { return editor.Session("task-0003").State == "completed" }, e2e.Watchdog/3, e2e.PollEvery)
+	p.presses("quiet four\r")
+	p.signal(syscall.SIGCONT)
+	p.sees("You asked: quiet two", "You asked: quiet three", "You asked: quiet four", idleFooter)
+	p.leaves()
+	assert.Equal(t, editor.Session("task-0001").ThreadID, editor.Session("task-0004").ThreadID, "quiet four is no fork")
+}
+
+// An agent-initiated turn appears in the conversation, with its cause once.
+func TestAConversationShowsAnAgentInitiatedTurn(t *testing.T) {
+	p := startTalk(e2e.NewSite(e2e.Parallel(t)), t)
+	p.presses("quiet late:1\r", "That is all. ", "Continued by itself.", "chunk 1", idleFooter)
+	assert.Equal(t, 1, strings.Count(p.tty.Printed.String(), "Continued by itself"))
+	p.leaves()
+}
+
+func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t, "prompt", "quiet tools:1 hang")
+	p.sees("✓ Bash")
+	beside := startTalk(s, t, "prompt", "quiet beside")
+	beside.sees("1.1 works in this directory, too: both may change the same files")
+	<-beside.Ended
+	assert.Zero(t, beside.status())
+	p.signal(os.Interrupt)
+	<-p.Ended
+}
+
+func TestCommandsOfAConversation(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t, "prompt", "--agent", "scripted")
+	p.sees(idleFooter)
+	p.presses("/diff\r", "there is no turn yet")
+	p.presses("/mo", "list the agent's models, or choose one")
+	p.presses("de pl\t\r") // completes plan
+	p.sees("plan · " + idleFooter)
+	p.presses("\x1b[Z") // S-TAB goes on to the first mode
+	p.sees("scripted · " + idleFooter)
+	p.presses("\x1b[Z", "acceptEdits · "+idleFooter)
+	p.presses("/mode default\r", "scripted · "+idleFooter)
+	p.presses("/modle\r", "there is no command /modle; /help lists them; did you mean", "/model or /mode?")
+	p.presses("\x15hello\r", "Allow? ")
+	p.presses("y", idleFooter)
+	p.presses("/review\r", "+Turn 1: hello", "Keep it? ")
+	p.presses("n", idleFooter)
+	assert.NoFileExists(t, s.Root+"/demo.txt")
+	p.presses("\x1b[Z") // also in a conversation
+	p.sees("set, from the next prompt on", "acceptEdits · context 0 % · "+idleFooter)
+	p.presses("hel\x12", "  hello")
+	p.presses("\r\x15/cost\r", "COST")
+	p.presses("/rewind\r") // without checkpoints, the conversation alone goes back
+	p.sees("the files before 1.1 are not recorded", "your next prompt continues from before 1.1; /resume 1 returns", "hello")
+	p.presses("\x15/resume 1\r", "after 1.1")
+	p.presses("/title The first\r")
+	p.presses("/new\r", "begins another session")
+	p.presses("/resume\r", "The first")
+	p.presses("\r", "after 1.1")
+	p.presses("/exit\r", "back with: duet-rpc prompt --continue 1")
+	<-p.Ended
+	assert.Zero(t, p.status())
+}
+
+// In the first session with an agent, its commands and models are known as soon as it reports them.
+func TestAConversationKnowsANewAgentsCommands(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	s.Agents(e2e.Played(t, s.Home, "fresh",
+		e2e.PlayedStep{Opened: map[string]any{"models": object{"currentModelId": "large", "availableModels": []object{{"modelId": "large", "name": "The large one"}}}}},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "available_commands_update", "availableCommands": []object{{"name": "shrink", "description": "Makes it small"}}}},
+		e2e.PlayedStep{Say: "Played."}))
+	p := startTalk(s, t, "prompt", "--agent", "fresh")
+	p.sees(idleFooter)
+	p.presses("/shrink\r", "there is no command /shrink")
+	p.presses("\x15hello\r", "Played.", "large · "+idleFooter)
+	p.presses("/model\r", "The large one")
+	p.presses("/shrink\r", "› /shrink", "Played.", idleFooter)
+	p.leaves()
+}
+
+// The footer shows the mode into which an agent goes by itself, while it works: it may act without
+// asking there.
+func TestAConversationShowsTheAgentsOwnMode(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	modes := []object{{"id": "default", "name": "Default"}, {"id": "auto", "name": "Decides itself"}}
+	s.Agents(e2e.Played(t, s.Home, "moody",
+		e2e.PlayedStep{Opened: map[string]any{"modes": object{"currentModeId": "default", "availableModes": modes}}},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "current_mode_update", "currentModeId": "auto"}},
+		e2e.BashCall("Look", object{"command": "ls"}),
+		e2e.PlayedStep{Update: object{"sessionUpdate": "current_mode_update", "currentModeId": "default"}},
+		e2e.PlayedStep{Say: "Played."}))
+	p := startTalk(s, t, "prompt", "--agent", "moody")
+	p.sees("moody · " + idleFooter)
+	p.presses("hello\r", "in which it may act without", "Allow? ")
+	p.presses("y", "Played.", "moody · "+idleFooter)
+	p.leaves()
+	assert.Contains(t, p.tty.Printed.String(), "moody · Decides itself · ")
+}
+
+// A question survives its terminal, and a conversation survives its hub.
+func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
+	s := e2e.NewDaemonSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("hello\r", "Allow? ")
+	p.presses("\x04", "1.1 continues without this terminal")
+	<-p.Ended
+	p = startTalk(s, t, "prompt", "-c")
+	p.sees("Allow? ")
+	p.presses("y", "I wrote demo.txt", idleFooter)
+	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
+	p.sees(idleFooter)
+	p.presses("quiet after that\r", "You asked: quiet after that", idleFooter)
+
+	// The conversation also shows another client's prompt.
+	s.Run("prompt", "--continue", "1", "quiet from afar")
+	p.sees("› quiet from afar", "You asked: quiet from afar", idleFooter)
+	p.leaves()
+}
+
+// After the hub was killed, the conversation asks the open question again. It takes each kind of answer,
+// also from another client.
+func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(s *e2e.Site, p *prompting){
+		"allow": func(_ *e2e.Site, p *prompting) { p.presses("y", "I wrote demo.txt") },
+		"tell": func(_ *e2e.Site, p *prompting) {
+			p.presses("t", "Why not? ")
+			p.presses("use git\r", "denied; your next prompt", " use git", idleFooter)
+		},
+		"C-c": func(_ *e2e.Site, p *prompting) {
+			p.signal(os.Interrupt)
+			p.sees("left open: `duet-rpc approvals` asks again")
+		},
+		"elsewhere": func(s *e2e.Site, p *prompting) {
+			s.Run("approvals", "approve", strings.Fields(s.Run("approvals", "--list"))[5])
+			p.sees("approved in", "I wrote demo.txt")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := e2e.NewDaemonSite(e2e.Parallel(t))
+			p := startTalk(s, t)
+			p.sees(idleFooter)
+			p.presses("hello\r", "Allow? ")
+			require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
+			p.sees("and the agent with it; its question is open", "? Write demo.txt", "Allow? ")
+			assert.NotContains(t, p.tty.Printed.String(), "send a prompt to continue")
+			answer(s, p)
+			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
+			p.leaves()
+		})
+	}
+}
+
+// After the hub was killed, the end of the turn is shown before the queued prompts, which go on in their
+// order.
+func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
+	s := e2e.NewDaemonSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet one\r", "⧗ quiet one")
+	p.presses("quiet two\r", "⧗ quiet two")
+	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
+	p.sees("interrupted", "the hub has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
+	p.leaves()
+}
+
+// C-x C-e opens an editor that exists if the environment names none, and says what to set if there is
+// none. It never runs the prompt.
+func TestAPromptIsWrittenInAnEditor(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string][]string{
+		"vi":   {" quiet written", "RET sends"},
+		"none": {"the editor: none is known; set EDITOR", "  scripted · RET sends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := e2e.NewSite(e2e.Parallel(t))
+			programs := t.TempDir()
+			testkit.Program(t, programs+"/vi", "#!/bin/sh\necho quiet written >\"$1\"\n")
+			if name == "none" {
+				programs = t.TempDir()
+			}
+			sh, err := exec.LookPath("sh")
+			require.NoError(t, err)
+			require.NoError(t, os.Symlink(sh, programs+"/sh"))
+			s.Env = append(s.Env, "EDITOR=", "VISUAL=", "PATH="+programs)
+			p := startTalk(s, t)
+			p.sees(idleFooter)
+			p.presses("touch ran\x18\x05", says...)
+			assert.NoFileExists(t, s.Root+"/ran")
+			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
+			p.leaves()
+		})
+	}
+}
+
+func TestAConversationOnADumbTerminal(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	s.Env = append(s.Env, "TERM=dumb")
+	p := startOnTerminal(s, t, 80)
+	p.sees("› ")
+	p.types("quiet hello", "You asked: quiet hello", "› ")
+	p.types("/help", "/resume [ID]")
+	p.types("/exit", "back with")
+	<-p.Ended
+	assert.Zero(t, p.status())
+	assert.NotContains(t, strings.ReplaceAll(p.tty.Printed.String(), "\x1b]", ""), "\x1b[", "no cursor movement")
+}
+
+func TestChangesAreReviewedOnATerminal(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t, "prompt", "--agent", "scripted", "--yes", "hello")
+	<-p.Ended
+	p = startTalk(s, t, "changes", "--patch")
+	p.sees("+Turn 1: hello", "Keep it? ")
+	p.presses("what\n", "Keep it? ")
+	p.presses("n\n")
+	<-p.Ended
+	assert.Zero(t, p.status())
+	assert.NoFileExists(t, s.Root+"/demo.txt")
+	p = startTalk(s, t, "changes", "--patch")
+	p.sees("no change of the last turn is open")
+	<-p.Ended
+}
+
+// A closed terminal ends only its command: the question stays open, and the session continues.
+func TestTheTerminalIsClosed(t *testing.T) {
+	t.Parallel()
+	for name, query := range map[string]string{"with a question": "permit:1", "at work": "quiet stream:1000000@100"} {
+		t.Run(name, func(t *testing.T) {
+			s := e2e.NewDaemonSite(e2e.Parallel(t))
+			l := s.Launch("prompt", query)
+			l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			p := onTerminal(l, t, 80)
+			if name == "with a question" {
+				p.sees("[n]o")
+			} else {
+				p.sees("chunk 3")
+			}
+			if err := unix.IoctlSetInt(int(p.tty.Theirs.Fd()), unix.TIOCVHANGUP, 0); err != nil { // only root may
+				require.NoError(t, p.Cmd.Process.Signal(syscall.SIGHUP)) // as the shell does
+			}
+			<-p.Ended
+			require.Equal(t, 1, p.Cmd.ProcessState.ExitCode())
+			editor := s.Start()
+			require.Equal(t, map[string]string{"with a question": "waiting_input", "at work": "running"}[name], editor.Session("task-0001").Status)
+			editor.Call("interruptSession", object{"session_id": "task-0001"}, nil)
+			editor.Leave()
+			s.Run("daemon", "stop")
+		})
+	}
+}
+
+// C-c, or another client's answer, ends a question at any state of its answer. The box is back then:
+// it takes each key, and the text that was typed for the question.
+func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		query string
+		keys  func(p *prompting)
+		kept  string // in the box
+	}{
+		"at a key":             {"permit:1", func(*prompting) {}, ""},
+		"at a wrong key":       {"permit:1", func(p *prompting) { p.presses("x", "please type", "Allow? ") }, ""},
+		"at a reason":          {"permit:1", func(p *prompting) { p.presses("t", "Why not? ") }, ""},
+		"within a reason":      {"permit:1", func(p *prompting) { p.presses("t", "Why not? "); p.presses("use gid\x7ft", "use git") }, " use git"},
+		"at a pattern":         {"permit:1", func(p *prompting) { p.presses("p", "goes back: ") }, ""},
+		"at a form":            {"quiet form", func(p *prompting) { p.sees("[green]: ") }, ""},
+		"at the second field":  {"quiet form", func(p *prompting) { p.sees("[green]: "); p.presses("red\r", "How many (", "): ") }, ""},
+		"within a pasted text": {"permit:1", func(p *prompting) { p.presses("\x1b[200~no\nand", "please type", "Allow? ") }, ""},
+	} {
+		for _, how := range []string{"C-c", "elsewhere"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				s := e2e.NewDaemonSite(e2e.Parallel(t))
+				p := startTalk(s, t)
+				p.sees(idleFooter)
+				p.presses(c.query + "\r")
+				if !strings.Contains(c.query, "form") {
+					p.sees("Allow? ")
+				}
+				c.keys(p)
+				if how == "C-c" {
+					p.signal(os.Interrupt)
+				} else {
+					s.Run("session", "interrupt", "1")
+				}
+				p.sees("interrupted", c.kept, idleFooter)
+				if name == "within a pasted text" {
+					p.presses("more\x1b[201~", " no", "  andmore")
+				}
+				p.presses("\x15\x15\x15quiet next\r", "You asked: quiet next", idleFooter)
+				p.presses("\x1b[200~quiet pasted\x1b[201~\r", "You asked: quiet pasted", idleFooter)
+				p.leaves()
+			})
+		}
+	}
+}
+
+// A prompt that is to be sent at once, and that the agent does not take while it works, is the next one.
+// The user learns that.
+func TestAPromptThatCannotBeSentAtOnceIsTheNext(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	e2e.WriteFile(t, s.Root+"/notes", "n")
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet later\r", "⧗ quiet later")
+	p.presses("quiet now @notes \x13", "the agent does not take this while it works: it is the next prompt", "⧗ quiet now @notes", "⧗ quiet later")
+	p.signal(os.Interrupt)
+	p.sees("interrupted", "You asked: quiet now", "You asked: quiet later", idleFooter)
+	p.leaves()
+}
+
+// The title and the input of a tool call may come after its start, as those of claude-agent-acp do.
+func TestTheLateTitleOfAToolCallIsShown(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	claude := object{"claudeCode": object{"toolName": "Bash"}}
+	s.Agents(e2e.Played(t, s.Home, "late",
+		e2e.PlayedStep{Update: object{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Terminal", "kind": "execute", "status": "pending", "rawInput": object{}, "_meta": claude}},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "title": "ls -la", "rawInput": object{"command": "ls -la"}, "_meta": claude}},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed", "_meta": claude}},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "tool_call", "toolCallId": "c2", "title": "Search", "kind": "search", "status": "in_progress"}},
+		e2e.PlayedStep{Say: "Meanwhile. "},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "tool_call_update", "toolCallId": "c2", "title": "Search for duets"}},
+		e2e.PlayedStep{Update: object{"sessionUpdate": "tool_call_update", "toolCallId": "c2", "status": "completed"}},
+		e2e.PlayedStep{Say: "Played."}))
+	out, err := s.ShellCommand("prompt", "--agent", "late", "hello").CombinedOutput()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "\n$ ls -la\n✓ ls -la\n● Search\nMeanwhile. \n● Search for duets\n✓ Search for duets\nPlayed.\n")
+	p := startTalk(s, t, "prompt", "--agent", "late", "hello")
+	p.sees("$ ls -la", "✓ ls -la", "● Search for duets", "Played.")
+	<-p.Ended
+	assert.NotContains(t, p.tty.Printed.String(), "● Terminal")
+}
