@@ -33,6 +33,10 @@
     daemon.status
     daemon.listen
     daemon.stop
+    project.list
+    project.keep
+    project.move
+    project.forget
     trigger.list
     trigger.enable
     trigger.disable

@@ -35,6 +35,26 @@ func DaemonStop(ctx context.Context, c *client.Client, p protocol.StopDaemonPara
 	return Call[protocol.StopDaemonResult](ctx, c, "daemon.stop", p)
 }
 
+// ProjectList calls project.list. It also returns the result as it came.
+func ProjectList(ctx context.Context, c *client.Client) (protocol.ProjectList, json.RawMessage, error) {
+	return Call[protocol.ProjectList](ctx, c, "project.list", nil)
+}
+
+// ProjectKeep calls project.keep. It also returns the result as it came.
+func ProjectKeep(ctx context.Context, c *client.Client, p protocol.KeepProjectParams) (protocol.KeptProject, json.RawMessage, error) {
+	return Call[protocol.KeptProject](ctx, c, "project.keep", p)
+}
+
+// ProjectMove calls project.move. It also returns the result as it came.
+func ProjectMove(ctx context.Context, c *client.Client, p protocol.MoveProjectParams) (protocol.MovedProject, json.RawMessage, error) {
+	return Call[protocol.MovedProject](ctx, c, "project.move", p)
+}
+
+// ProjectForget calls project.forget. It also returns the result as it came.
+func ProjectForget(ctx context.Context, c *client.Client, p protocol.ForgetProjectParams) (protocol.ForgottenProject, json.RawMessage, error) {
+	return Call[protocol.ForgottenProject](ctx, c, "project.forget", p)
+}
+
 // TriggerList calls trigger.list. It also returns the result as it came.
 func TriggerList(ctx context.Context, c *client.Client) (protocol.TriggerList, json.RawMessage, error) {
 	return Call[protocol.TriggerList](ctx, c, "trigger.list", nil)
@@ -374,6 +394,10 @@ func TerminalClose(ctx context.Context, c *client.Client, p protocol.CloseTermin
 var untilDone = []string{
 	"task.submit",
 	"daemon.listen",
+	"project.list",
+	"project.keep",
+	"project.move",
+	"project.forget",
 	"editor.call",
 	"attempt.start",
 	"attempt.list",

@@ -136,17 +136,6 @@ func word(text, end string) (word, rest string, ok bool) {
 	return word, text[len(quoted):], err == nil
 }
 
-// ShellWord quotes a text as one word of a shell.
-func ShellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 const (
 	columnGap    = 2  // between columns
 	readableText = 48 // width of the last column for which spare columns are dropped
