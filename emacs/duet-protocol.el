@@ -95,6 +95,7 @@
     getConversation
     session.items
     session.search
+    session.export
     change.list
     change.accept
     change.revert

@@ -34,13 +34,18 @@ func registerChanges(reg *server.Registry, d Domain) {
 }
 
 func listChanges(ctx context.Context, h *hub.Hub, p protocol.TurnParams) (protocol.ChangeList, error) {
-	_, r, err := changesOf(ctx, h, string(p.Turn))
-	r.Changes = fit(r.Changes, room(ctx)-encodedSize(r.Diff))
+	return changesWithin(ctx, h, string(p.Turn), room(ctx))
+}
+
+// changesWithin returns the files that a turn changed in at most most bytes.
+func changesWithin(ctx context.Context, h *hub.Hub, turn string, most int) (protocol.ChangeList, error) {
+	_, r, err := changesOf(ctx, h, turn, most)
+	r.Changes = fit(r.Changes, most-encodedSize(r.Diff))
 	return r, err
 }
 
 func snapshots(ctx context.Context, h *hub.Hub, p humanlayer.SessionParams) (humanlayer.SnapshotsResult, error) {
-	t, all, err := changesOf(ctx, h, p.SessionID)
+	t, all, err := changesOf(ctx, h, p.SessionID, room(ctx))
 	list := make([]*humanlayer.Snapshot, 0, len(all.Changes))
 	for _, c := range all.Changes {
 		list = append(list, humanlayer.SnapshotOf(t.HumanLayerSession, c))
@@ -48,9 +53,9 @@ func snapshots(ctx context.Context, h *hub.Hub, p humanlayer.SessionParams) (hum
 	return humanlayer.SnapshotsResult{Snapshots: fit(list, room(ctx)-encodedSize(all.Diff)), Diff: all.Diff, NotRecorded: all.NotRecorded}, err
 }
 
-// changesOf returns a turn and the files that it changed, which the caller fits into the room of the
-// request. Of this room the complete diff takes at most a half, the hunks a quarter.
-func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession, protocol.ChangeList, error) {
+// changesOf returns a turn and the files that it changed, which the caller fits into most bytes. Of this
+// room the complete diff takes at most a half, the hunks a quarter.
+func changesOf(ctx context.Context, h *hub.Hub, id string, most int) (domain.TurnInSession, protocol.ChangeList, error) {
 	r := protocol.ChangeList{Changes: []*protocol.Change{}}
 	t, err := h.Query().Turn(ctx, id)
 	if err != nil {
@@ -62,7 +67,7 @@ func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession
 		return t, r, err
 	}
 	var all strings.Builder
-	hunksLeft := room(ctx) / 4
+	hunksLeft := most / 4
 	for _, f := range files {
 		one := changeOf(f)
 		if size := encodedSize(one.Hunks); size <= hunksLeft {
@@ -74,7 +79,7 @@ func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession
 		r.Changes = append(r.Changes, one)
 	}
 	r.Diff = all.String()
-	for limit := room(ctx) / 2; encodedSize(r.Diff) > room(ctx)/2; limit /= 2 {
+	for limit := most / 2; encodedSize(r.Diff) > most/2; limit /= 2 {
 		r.Diff = protocol.Cut(r.Diff, limit)
 	}
 	if len(files) == 0 && t.Turn.State.Ended() {

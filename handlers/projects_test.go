@@ -39,7 +39,7 @@ func projectsHere(t *testing.T) (w *world, srv *server.Server, own string) {
 	})
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil }, Clients: func() int { return 0 }, Workspaces: workspaces,
-		Projects: host.Projects{Settings: &hubprocess.Settings{AnswerWithin: time.Second}, Own: p, Hub: w.hub},
+		Projects: host.Projects{Settings: &hubprocess.Settings{AnswerWithin: patience}, Own: p, Hub: w.hub},
 	})
 	return w, server.New(reg, server.Options{}), own
 }
@@ -200,11 +200,11 @@ func TestADaemonOfAForgottenProject(t *testing.T) {
 		defer close(ended)
 		<-there.stopped
 		l.Close()
-		<-served
 		assert.NoError(t, lock.Close())
 	}()
 	c.ask("project.forget", forget)
 	<-ended
+	<-served
 	assert.NoDirExists(t, other.StateDir)
 }
 

@@ -265,6 +265,11 @@ func SessionSearch(ctx context.Context, c *client.Client, p protocol.SearchParam
 	return Call[protocol.SearchResult](ctx, c, "session.search", p)
 }
 
+// SessionExport calls session.export. It also returns the result as it came.
+func SessionExport(ctx context.Context, c *client.Client, p protocol.ExportParams) (protocol.Exported, json.RawMessage, error) {
+	return Call[protocol.Exported](ctx, c, "session.export", p)
+}
+
 // ChangeList calls change.list. It also returns the result as it came.
 func ChangeList(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.ChangeList, json.RawMessage, error) {
 	return Call[protocol.ChangeList](ctx, c, "change.list", p)
@@ -419,6 +424,7 @@ var untilDone = []string{
 	"buildBackend",
 	"gate.check",
 	"session.search",
+	"session.export",
 	"change.list",
 	"change.accept",
 	"change.revert",

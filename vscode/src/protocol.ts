@@ -1528,6 +1528,26 @@ export type ExecutorsStatus = {
   running: number;
 };
 
+export type ExportFormat = "" | "md" | "json";
+
+export type ExportParams = {
+  /** The session, as for session.items. This or turn is required. */
+  session?: string | number;
+  /** In place of session: only this turn. */
+  turn?: string | number;
+  /** md: Markdown. json: the object of docs/export.md. Default: md. */
+  format?: ExportFormat;
+  /** The next of the part before. */
+  after?: string;
+};
+
+export type Exported = {
+  /** The document is the concatenation of the texts of all parts. */
+  text: string;
+  /** Present if there is more: pass it as after. */
+  next?: string;
+};
+
 export type FetchApprovalsParams = {
   /** Only approvals of this session, by any id of the run. */
   session_id?: string;
@@ -4219,6 +4239,8 @@ export interface Methods {
   "session.items": { params: ItemsParams; result: ItemList };
   /** Searches all sessions for words; the last word may be a prefix. The best hits come first. */
   "session.search": { params: SearchParams; result: SearchResult };
+  /** Returns the transcript of a session or a turn as a document, part by part: Markdown, or the JSON of docs/export.md. If there is more, pass next as after, with the same other parameters. The document ends at the items that exist at the first request. Refused if the place at which a part was cut has changed since (`changed_since`): start again without after. */
+  "session.export": { params: ExportParams; result: Exported };
   /** Returns the files that a turn changed, their diffs, and the decision about each change. */
   "change.list": { params: TurnParams; result: ChangeList };
   /** Accepts a change of a turn, one hunk or a whole file: the user has seen it and keeps it. A hunk that was reverted is refused (`bad_state`). All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
@@ -4353,6 +4375,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "buildBackend",
   "gate.check",
   "session.search",
+  "session.export",
   "change.list",
   "change.accept",
   "change.revert",
