@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -53,6 +56,13 @@ func newProject(t *testing.T, root string) project.Project {
 	require.NoError(t, lock.Unrecorded)
 	require.NoError(t, lock.Close())
 	return p
+}
+
+// rooted returns the parameters of a request for the project at root, and moving those of a move.
+func rooted(root string) string { return `{"root":` + strconv.Quote(root) + `}` }
+
+func moving(from, to string) string {
+	return `{"from":` + strconv.Quote(from) + `,"to":` + strconv.Quote(to) + `}`
 }
 
 // A client lists the projects with their sizes and sessions. The sessions of the daemon's own project are
@@ -95,7 +105,7 @@ func TestAReplacedProjectIsKept(t *testing.T) {
 	c := connectTo(t, srv, frame.LSP)
 	other := filepath.Join(filepath.Dir(own), "other")
 	newProject(t, other)
-	for root, params := range map[string]string{own: "", other: `{"root":"` + other + `"}`} {
+	for root, params := range map[string]string{own: "", other: rooted(other)} {
 		assert.Equal(t, protocol.KeptProject{Root: root}, answer[protocol.KeptProject](c, "project.keep", params))
 		require.NoError(t, os.Rename(root, root+"-before")) // so that the new one has another inode
 		p := newProject(t, root)
@@ -106,7 +116,7 @@ func TestAReplacedProjectIsKept(t *testing.T) {
 		assert.True(t, must(p.Replaced())(t).IsZero())
 	}
 	c.rejects("project.keep", `{"root":"other"}`, "root")
-	e := c.failsAs("project.keep", `{"root":"`+filepath.Dir(own)+`"}`, -32050, "project_not_found")
+	e := c.failsAs("project.keep", rooted(filepath.Dir(own)), -32050, "project_not_found")
 	assert.Contains(t, e.Message, "no sessions are kept of "+filepath.Dir(own))
 }
 
@@ -127,7 +137,7 @@ func TestAProjectIsMovedAndForgotten(t *testing.T) {
 	from, to := filepath.Join(filepath.Dir(own), "from"), filepath.Join(filepath.Dir(own), "to")
 	state := newProject(t, from).StateDir
 	require.NoError(t, os.MkdirAll(to, 0o700))
-	move, forget := `{"from":"`+from+`","to":"`+to+`"}`, `{"root":"`+to+`"}`
+	move, forget := moving(from, to), rooted(to)
 
 	assert.Equal(t, protocol.MovedProject{From: from, To: to}, answer[protocol.MovedProject](c, "project.move", move))
 	assert.NoDirExists(t, state)
@@ -141,10 +151,10 @@ func TestAProjectIsMovedAndForgotten(t *testing.T) {
 	c.failsAs("project.forget", forget, -32050, "project_not_found")
 	c.rejects("project.forget", `{"root":"to"}`, "root")
 	c.rejects("project.forget", `{}`, "root")
-	c.rejects("project.move", `{"from":"from","to":"`+to+`"}`, "from")
-	c.rejects("project.move", `{"from":"`+from+`","to":"to"}`, "to")
+	c.rejects("project.move", moving("from", to), "from")
+	c.rejects("project.move", moving(from, "to"), "to")
 	newProject(t, from)
-	c.rejects("project.move", `{"from":"`+from+`","to":"`+to+`/nowhere"}`, "to")
+	c.rejects("project.move", moving(from, filepath.Join(to, "nowhere")), "to")
 	taken := newProject(t, to)
 	require.NoError(t, os.WriteFile(taken.Database(), nil, 0o600))
 	e := c.failsAs("project.move", move, -32051, "bad_state")
@@ -152,25 +162,28 @@ func TestAProjectIsMovedAndForgotten(t *testing.T) {
 
 	// The project of the daemon that is asked.
 	for method, params := range map[string]string{
-		"project.forget": `{"root":"` + own + `"}`, "project.move": `{"from":"` + own + `","to":"` + to + `"}`,
+		"project.forget": rooted(own), "project.move": moving(own, to),
 	} {
 		e := c.failsAs(method, params, -32051, "bad_state")
-		assert.Contains(t, e.Message, "end it with `duet-rpc daemon stop --root "+own+"`, then run `duet-rpc projects ")
+		assert.Contains(t, e.Message, "end it with `duet-rpc daemon stop --root "+shellcommand.Argument(own)+"`, then run `duet-rpc projects ")
 	}
-	c.failsAs("project.move", `{"from":"`+from+`","to":"`+own+`"}`, -32051, "bad_state")
+	c.failsAs("project.move", moving(from, own), -32051, "bad_state")
 	assert.NoError(t, must(project.Known(os.Getenv, own))(t).CheckRoot())
 }
 
 // An idle daemon of the project ends first. One that works stays, and the project, too.
 func TestADaemonOfAForgottenProject(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("daemons have Unix sockets")
+	}
 	_, srv, own := projectsHere(t)
 	c := connectTo(t, srv, frame.LSP)
 	other := newProject(t, filepath.Join(filepath.Dir(own), "other"))
-	forget := `{"root":"` + other.Root + `"}`
+	forget := rooted(other.Root)
 
 	lock := must(other.Lock(t.Context()))(t) // of a process that cannot be reached
 	e := c.failsAs("project.forget", forget, -32051, "bad_state")
-	assert.Contains(t, e.Message, "end it with `duet-rpc daemon stop --root "+other.Root+"`, then try again")
+	assert.Contains(t, e.Message, "end it with `duet-rpc daemon stop --root "+shellcommand.Argument(other.Root)+"`, then try again")
 	assert.DirExists(t, other.StateDir)
 
 	goOn := make(chan struct{})
@@ -223,7 +236,7 @@ func TestAForgottenProjectLosesNoWork(t *testing.T) {
 	tree := must(of.Create(t.Context(), "work", ""))(t)
 	work := filepath.Join(tree.Top, "new.txt")
 	require.NoError(t, os.WriteFile(work, []byte("mine"), 0o600))
-	forget := `{"root":"` + other.Root + `"}`
+	forget := rooted(other.Root)
 
 	e := c.failsAs("project.forget", forget, -32051, "would_lose_work")
 	assert.Contains(t, e.Message, "has work that is not landed")
@@ -247,13 +260,13 @@ func TestARestrictedClientChangesNoProject(t *testing.T) {
 	c.ask("initialize", `{"workspaceTrusted":false}`)
 	assert.Len(t, answer[protocol.ProjectList](c, "project.list", "").Projects, 2)
 	for method, params := range map[string]string{
-		"project.keep": "", "project.forget": `{"root":"` + other + `"}`,
-		"project.move": `{"from":"` + other + `","to":"` + filepath.Dir(own) + `"}`,
+		"project.keep": "", "project.forget": rooted(other),
+		"project.move": moving(other, filepath.Dir(own)),
 	} {
 		c.failsAs(method, params, -32043, "not_trusted", method)
 	}
 	assert.DirExists(t, state)
 	c.ask("initialize", `{"workspaceTrusted":true}`)
-	c.ask("project.forget", `{"root":"`+other+`"}`)
+	c.ask("project.forget", rooted(other))
 	assert.NoDirExists(t, state)
 }
