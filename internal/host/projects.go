@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -19,8 +20,7 @@ import (
 )
 
 // Projects lists, moves and forgets the user's projects on this machine, for commands and for the
-// clients of a daemon. Errors are safe to show to users; those that are no *domain.Error come from ctx,
-// or from listing.
+// clients of a daemon. Errors are safe to show to users; those that are no *domain.Error come from ctx.
 type Projects struct {
 	Settings *hubprocess.Settings
 	// Own is the project of this daemon, and Hub its hub. A command has neither.
@@ -32,7 +32,7 @@ type Projects struct {
 func (p Projects) List(ctx context.Context) ([]protocol.Project, error) {
 	records, err := project.All(os.Getenv)
 	if err != nil {
-		return nil, err
+		return nil, explain(err, "")
 	}
 	list := make([]protocol.Project, 0, len(records))
 	for _, r := range records {
@@ -65,11 +65,16 @@ func (p Projects) describe(ctx context.Context, r project.Record) protocol.Proje
 	return d
 }
 
-// sessions returns the number of sessions of a project. It asks the hub of the own project: opening and
-// closing a database that this process has open would release the locks on it
-// (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+// counting is held while this process has a database open to count its sessions.
+var counting sync.Mutex
+
+// sessions returns the number of sessions of a project. It asks the hub of the own project, and opens one
+// database at a time: opening and closing a database that this process has open would release the locks on
+// it (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
 func (p Projects) sessions(ctx context.Context, r project.Record) (n int, err error) {
 	if p.Hub == nil || r.StateDir != p.Own.StateDir {
+		counting.Lock()
+		defer counting.Unlock()
 		return Conversations(ctx, project.Project{Root: string(r.Root), StateDir: r.StateDir})
 	}
 	paths, err := p.Hub.Query().RecentPaths(ctx, math.MaxInt32)
