@@ -29,6 +29,10 @@
     daemon.listen
     secret.provide
     daemon.stop
+    project.list
+    project.keep
+    project.move
+    project.forget
     trigger.list
     trigger.enable
     trigger.disable
@@ -70,6 +74,7 @@
     gate.check
     session.items
     session.search
+    session.export
     change.list
     change.accept
     change.revert

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -31,26 +30,30 @@ func registerChanges(reg *server.Registry, d Domain) {
 }
 
 func listChanges(ctx context.Context, h *hub.Hub, p protocol.TurnParams) (protocol.ChangeList, error) {
-	_, r, err := changesOf(ctx, h, string(p.Turn))
-	r.Changes = protocol.Fit(r.Changes, protocol.Room(ctx)-protocol.EncodedSize(r.Diff))
+	return changesWithin(ctx, h, string(p.Turn), protocol.Room(ctx))
+}
+
+// changesWithin returns the files that a turn changed in at most most bytes. Of these the complete diff
+// takes at most a half, the hunks a quarter.
+func changesWithin(ctx context.Context, h *hub.Hub, turn string, most int) (protocol.ChangeList, error) {
+	r, err := changesOf(ctx, h, turn, most)
+	r.Changes = protocol.Fit(r.Changes, most-protocol.EncodedSize(r.Diff))
 	return r, err
 }
 
-// changesOf returns a turn and the files that it changed, which the caller fits into the room of the
-// request. Of this room the complete diff takes at most a half, the hunks a quarter.
-func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession, protocol.ChangeList, error) {
+func changesOf(ctx context.Context, h *hub.Hub, id string, most int) (protocol.ChangeList, error) {
 	r := protocol.ChangeList{Changes: []*protocol.Change{}}
 	t, err := h.Query().Turn(ctx, id)
 	if err != nil {
-		return t, r, err
+		return r, err
 	}
 	r.Turn, r.TurnUUID = t.Turn.Name(), t.HumanLayerSession
 	files, err := h.Review().Files(ctx, t)
 	if err != nil {
-		return t, r, err
+		return r, err
 	}
 	var all strings.Builder
-	hunksLeft := protocol.Room(ctx) / 4
+	hunksLeft := most / 4
 	for _, f := range files {
 		one := changeOf(f)
 		if size := protocol.EncodedSize(one.Hunks); size <= hunksLeft {
@@ -62,14 +65,14 @@ func changesOf(ctx context.Context, h *hub.Hub, id string) (domain.TurnInSession
 		r.Changes = append(r.Changes, one)
 	}
 	r.Diff = all.String()
-	for limit := protocol.Room(ctx) / 2; protocol.EncodedSize(r.Diff) > protocol.Room(ctx)/2; limit /= 2 {
+	for limit := most / 2; protocol.EncodedSize(r.Diff) > most/2; limit /= 2 {
 		r.Diff = protocol.Cut(r.Diff, limit)
 	}
 	if len(files) == 0 && t.Turn.State.Ended() {
 		server.Release(ctx)
 		r.NotRecorded, err = h.NotRecorded(ctx, t)
 	}
-	return t, r, err
+	return r, err
 }
 
 func changeOf(f changereview.File) *protocol.Change {

@@ -39,6 +39,7 @@ type Domain struct {
 	// socket's directory; nil: this process has no sockets.
 	Listen   func(ctx context.Context, path string) error
 	Unserved func() []string // clients that look for a daemon here and cannot find it, with the reason; may be nil
+	Projects Projects        // nil: this process is no daemon
 	Logger   *slog.Logger
 	// EditorFiles, if set, has the connections that read files for tasks.
 	EditorFiles *Readers
@@ -61,6 +62,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	}
 	registerUsage(reg, d)
 	registerDaemon(reg, d)
+	registerProjects(reg, d)
 	registerTriggers(reg, d)
 	registerSessions(reg, d, registerEditor(reg, d))
 	registerAgents(reg, d)
@@ -69,6 +71,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerBuilds(reg, d)
 	registerGates(reg, d)
 	registerConversation(reg, d)
+	registerExport(reg, d)
 	registerChanges(reg, d)
 	registerAttachments(reg, d)
 	registerApprovals(reg, d)

@@ -30,7 +30,8 @@ func nativeCodes() map[string]protocol.Code {
 	for code, kinds := range map[int64][]string{
 		codeNotFound: {
 			domain.KindApprovalNotFound, domain.KindRuleNotFound, domain.KindChangeNotFound, domain.KindTerminalNotFound, domain.KindAttachmentNotFound, domain.KindItemNotFound,
-			domain.KindTriggerNotFound, domain.KindSubscriptionNotFound, domain.KindNoAttempts, domain.KindNoWorktree, domain.KindNoBuild,
+			domain.KindTriggerNotFound, domain.KindSubscriptionNotFound, domain.KindProjectNotFound,
+			domain.KindNoAttempts, domain.KindNoWorktree, domain.KindNoBuild,
 		},
 		codeRefused: {
 			domain.KindBadState, domain.KindAlreadyDecided, domain.KindSetting, domain.KindNotOffered, domain.KindNeedsTerminal, domain.KindNoAPIKey,

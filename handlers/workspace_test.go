@@ -63,7 +63,9 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 			e := mine.failsAs(method, params, -32043, "not_trusted", method)
 			assert.Contains(t, e.Message, "this editor does not trust the workspace")
 		}
-		for method, params := range map[string]string{"gate.list": "", "gate.check": `{"gate":"true"}`, "build.list": "", "build": ""} {
+		for method, params := range map[string]string{
+			"gate.list": "", "gate.check": `{"gate":"true"}`, "build.list": "", "build": "", "project.keep": "",
+		} {
 			assert.Equal(t, "not_trusted", mine.fail(method, params).Data["kind"], method)
 		}
 		succeeds(other)

@@ -3,7 +3,6 @@ package acpagent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -124,7 +123,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 		}
 	}
 	if replay {
-		err = hubclient.Items(ctx, a.hub, state.ID, func(i *protocol.SessionItem, _ json.RawMessage) error {
+		err = hubclient.Items(ctx, a.hub, state.ID, func(i *protocol.SessionItem) error {
 			s.sendItem(i)
 			return ctx.Err()
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 // duet-rpc agents: list and check agents, sign in and out, add, update and remove agents.
@@ -351,12 +352,12 @@ func signInNotes(agents []listed) (notes []string) {
 	for _, a := range agents {
 		switch {
 		case a.SignedIn == domain.SignedOut:
-			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(term.ShellWord(a.Name))))
+			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(shellcommand.Argument(a.Name))))
 		case a.SignedIn == domain.SignInUnknown && a.Hint != "":
 			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
 		}
 		if a.SignedIn == domain.SignInUnknown {
-			unknown = append(unknown, term.Line(term.ShellWord(a.Name)))
+			unknown = append(unknown, term.Line(shellcommand.Argument(a.Name)))
 		}
 	}
 	if len(unknown) > 0 {
@@ -495,7 +496,7 @@ func printMethods(out io.Writer, agent string, methods []domain.SignInMethod) {
 		case len(m.Missing) > 0:
 			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
 		}
-		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", term.Line(agent), term.Line(term.ShellWord(m.ID)), term.Line(m.Name+note))
+		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", term.Line(agent), term.Line(shellcommand.Argument(m.ID)), term.Line(m.Name+note))
 	}
 	table.Flush()
 }

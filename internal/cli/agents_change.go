@@ -23,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 // agentsDirectory is the directory for unpacked archives and records.
@@ -110,10 +111,10 @@ func carryOut(ctx context.Context, c change) error {
 func words(p registry.Plan) []string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		words = append(words, name+"="+term.ShellWord(p.Env[name]))
+		words = append(words, name+"="+shellcommand.Argument(p.Env[name]))
 	}
 	for _, arg := range p.Command {
-		words = append(words, term.ShellWord(arg))
+		words = append(words, shellcommand.Argument(arg))
 	}
 	return words
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
@@ -257,7 +258,7 @@ func gist(e eventstream.Event) string {
 	case *protocol.TerminalExitedEvent:
 		return term.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}
-	return term.Short(term.Inert(e.Data))
+	return term.Short(rawjson.Inert(e.Data))
 }
 
 // summaryOfReport returns a summary of what an agent has reported about its session.

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/export"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
@@ -91,7 +92,9 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 				{Item: protocol.Item{Type: protocol.ItemToolCall, Key: "1", ToolName: "Bash", Title: text, ToolInput: asInput(text), Result: text}},
 			}}
 			r.Text(turn.Look{Columns: 80, Color: true})
-			r.Markdown()
+			for _, i := range r.Items {
+				_, _ = export.In(protocol.ExportMarkdown).Item(i, false)
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -45,7 +42,7 @@ Exit status: 0 if what you allowed counts, 1 if the project has no sessions.`
 // projectListed is a project as --json prints it.
 type projectListed struct {
 	Root     string    `json:"root"`
-	State    string    `json:"state"`
+	StateDir string    `json:"state"`
 	Sessions int       `json:"sessions"`
 	Bytes    int64     `json:"bytes"`
 	LastUsed time.Time `json:"last_used"`
@@ -67,16 +64,16 @@ func newProjectsCommand(s *settings) *cobra.Command {
 }
 
 func listProjects(cmd *cobra.Command, s *settings) error {
-	records, err := project.All(os.Getenv)
+	list, err := host.Projects{Settings: &s.Settings}.List(cmd.Context())
 	if err != nil {
 		return err
 	}
-	list := make([]projectListed, 0, len(records))
-	for _, r := range records {
-		list = append(list, describeProject(cmd.Context(), r))
-	}
 	if s.JSON {
-		return term.JSON(cmd.OutOrStdout(), list)
+		printed := make([]projectListed, len(list))
+		for i, p := range list {
+			printed[i] = projectListed(p)
+		}
+		return term.JSON(cmd.OutOrStdout(), printed)
 	}
 	table := term.NewTable(cmd.OutOrStdout(), "PROJECT", "SESSIONS", "SIZE", "USED", "NOTE")
 	table.Empty("no project has sessions yet")
@@ -94,27 +91,6 @@ func listProjects(cmd *cobra.Command, s *settings) error {
 	return table.Flush()
 }
 
-func describeProject(ctx context.Context, r project.Record) projectListed {
-	p := projectListed{Root: string(r.Root), State: r.StateDir, LastUsed: r.LastUsed, Replaced: !r.ReplacedAt.IsZero()}
-	if _, err := os.Stat(p.Root); errors.Is(err, fs.ErrNotExist) {
-		p.Missing = true
-	}
-	_ = filepath.WalkDir(r.StateDir, func(_ string, d fs.DirEntry, err error) error { // files may appear and disappear meanwhile
-		if err != nil {
-			return nil
-		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			p.Bytes += info.Size()
-		}
-		return nil
-	})
-	var err error
-	if p.Sessions, err = host.Conversations(ctx, project.Project{Root: p.Root, StateDir: r.StateDir}); err != nil {
-		p.Error = err.Error()
-	}
-	return p
-}
-
 func newProjectsMoveCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move OLD NEW",
@@ -122,9 +98,8 @@ func newProjectsMoveCommand(s *settings) *cobra.Command {
 		Long:  "Give the sessions of the project at OLD to the directory NEW, for example after a move\nto another disk. OLD need not exist; NEW must have no sessions.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
 		Args:  exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			endIdleHub(cmd.Context(), s, args[0])
-			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
-				return explainBusyHub(err, args[0])
+			if err := (host.Projects{Settings: &s.Settings}).Move(cmd.Context(), args[0], args[1]); err != nil {
+				return err
 			}
 			return printDone(cmd, s, map[string]any{"from": args[0], "to": args[1]}, "the sessions of %s belong to %s now", args[0], args[1])
 		},
@@ -145,19 +120,12 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 					return err
 				}
 			}
-			endIdleHub(cmd.Context(), s, args[0])
-			refs := func(stateDir string) error {
-				kept, err := host.RemoveGitState(cmd.Context(), stateDir)
-				if err != nil {
-					return err
-				}
-				if kept != "" {
-					progress(cmd, s, "the worktrees in %s stay: their repository is gone", term.Line(kept))
-				}
-				return nil
+			kept, err := host.Projects{Settings: &s.Settings}.Forget(cmd.Context(), args[0])
+			if kept != "" {
+				progress(cmd, s, "the worktrees in %s stay: their repository is gone", term.Line(kept))
 			}
-			if err := project.Forget(cmd.Context(), os.Getenv, args[0], refs); err != nil {
-				return explainBusyHub(err, args[0])
+			if err != nil {
+				return err
 			}
 			return printDone(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])
 		},
@@ -177,10 +145,8 @@ func newProjectsKeepCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			kept, err := p.Keep()
+			kept, err := host.KeepProject(p)
 			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return &project.NoStateError{Root: p.Root}
 			case err != nil:
 				return err
 			case !kept:
@@ -202,53 +168,6 @@ func printDone(cmd *cobra.Command, s *settings, asJSON map[string]any, format st
 	}
 	text := fmt.Sprintf(format, args...)
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.ToUpper(text[:1])+text[1:]+".")
-	return err
-}
-
-// soonIdle is how long a hub may take to be idle.
-const soonIdle = 2 * time.Second
-
-// endIdleHub ends the hub of a project if it is idle and has no other client. The hub's lock
-// shows whether it has ended.
-func endIdleHub(ctx context.Context, s *settings, root string) {
-	r, err := project.Known(os.Getenv, root)
-	if err != nil {
-		return
-	}
-	p := project.Project{Root: string(r.Root), StateDir: r.StateDir}
-	c, err := hubprocess.Dial(ctx, s.ForAnyBuild(), p)
-	if err != nil {
-		return
-	}
-	defer c.Close()
-	// The hub may not have noticed yet that the last command, or its agent, has ended.
-	for deadline := time.Now().Add(soonIdle); ; {
-		status, err := hubclient.Status(ctx, c)
-		if x := status.Subsystems; x.Supervisor.Running+x.Supervisor.Queued == 0 && x.IPC.Clients <= 1 && err == nil {
-			break
-		}
-		if err != nil || time.Now().After(deadline) {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	released := p.Released()
-	if c.Call(ctx, "daemon.stop", protocol.StopDaemonParams{}, nil) != nil {
-		return
-	}
-	select {
-	case <-released:
-	case <-time.After(s.StartWithin()):
-	case <-ctx.Done():
-	}
-}
-
-// explainBusyHub adds to the error how to end the hub that prevents moving or forgetting a
-// project.
-func explainBusyHub(err error, root string) error {
-	if held, ok := errors.AsType[*project.HeldError](err); ok {
-		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, term.ShellWord(root))
-	}
 	return err
 }
 

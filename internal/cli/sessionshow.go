@@ -88,22 +88,17 @@ func (s *settings) look(out io.Writer) turn.Look {
 	return turn.Look{Columns: columns, Color: !s.NoColor && term.Draws(out) && term.ShowsColors()}
 }
 
-// printExport prints a conversation for other tools. On a terminal it escapes third-party
-// text; otherwise it leaves it unchanged.
+// printExport prints a session for other tools. On a terminal it escapes third-party text; otherwise it
+// leaves it unchanged.
 func printExport(ctx context.Context, c *client.Client, out io.Writer, id, format string) error {
-	t, err := turn.ReadConversation(ctx, c, id)
-	if err != nil {
+	if !term.IsTerminal(out) {
+		return hubclient.WriteExport(ctx, c, out, id, protocol.ExportFormat(format))
+	}
+	var whole strings.Builder
+	if err := hubclient.WriteExport(ctx, c, &whole, id, protocol.ExportFormat(format)); err != nil {
 		return err
 	}
-	text := t.Markdown()
-	if format == "json" {
-		raw, err := t.JSON()
-		if err != nil {
-			return err
-		}
-		text = term.Inert(raw) + "\n"
-	}
-	return printText(out, text)
+	return printText(out, whole.String())
 }
 
 func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) error {

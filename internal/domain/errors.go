@@ -15,6 +15,7 @@ const (
 	KindTriggerNotFound    = "trigger_not_found"
 	KindAttachmentNotFound = "attachment_not_found"
 	KindItemNotFound       = "item_not_found"
+	KindProjectNotFound    = "project_not_found"
 	KindTerminalTaken      = "terminal_taken"     // a client has its descriptor, or others watch it
 	KindTerminalReadOnly   = "terminal_read_only" // an agent's terminal
 	KindNotCancellable     = "not_cancellable"    // the turn has ended

@@ -124,8 +124,8 @@ func newDaemon(
 	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
 		Hub:  func(context.Context) (*hub.Hub, error) { return h.hub, nil },
 		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths,
-		Unserved: d.sockets.unserved,
-		Listen:   func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
+		Unserved: d.sockets.unserved, Projects: Projects{Settings: s, Own: p, Hub: h.hub},
+		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
 		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Trace: traceOf(log),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
@@ -71,7 +72,9 @@ func RemoveGitState(ctx context.Context, stateDir string) (kept string, err erro
 func removeWorktrees(ctx context.Context, opts worktree.Options, before func() error) error {
 	of, err := worktree.Open(ctx, opts)
 	if err != nil {
-		return fmt.Errorf("%s has git worktrees, and they cannot be checked: %w", opts.Parent, err)
+		return &domain.Error{
+			Kind: domain.KindWorktree, Message: fmt.Sprintf("%s has git worktrees, and they cannot be checked: %v", opts.Parent, err), Err: err,
+		}
 	}
 	list, err := of.List(ctx)
 	if err != nil {
@@ -83,7 +86,10 @@ func removeWorktrees(ctx context.Context, opts worktree.Options, before func() e
 			return fmt.Errorf("checking the worktree %s: %w", w.Top, err)
 		}
 		if losses.Any() {
-			return fmt.Errorf("the worktree %s (branch %s) has work that is not landed: use `duet-rpc land` or `duet-rpc discard` first", w.Top, w.Branch)
+			return &domain.Error{
+				Kind: domain.KindLosses, Err: &worktree.LossError{Losses: losses}, Message: fmt.Sprintf(
+					"the worktree %s (branch %s) has work that is not landed: use `duet-rpc land` or `duet-rpc discard` first", w.Top, w.Branch),
+			}
 		}
 	}
 	if err := before(); err != nil { // git finds the refs of checkpoints by the directory

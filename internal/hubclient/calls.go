@@ -45,6 +45,26 @@ func DaemonStop(ctx context.Context, c *client.Client, p protocol.StopDaemonPara
 	return Call[protocol.StopDaemonResult](ctx, c, "daemon.stop", p)
 }
 
+// ProjectList calls project.list. It also returns the result as it came.
+func ProjectList(ctx context.Context, c *client.Client) (protocol.ProjectList, json.RawMessage, error) {
+	return Call[protocol.ProjectList](ctx, c, "project.list", nil)
+}
+
+// ProjectKeep calls project.keep. It also returns the result as it came.
+func ProjectKeep(ctx context.Context, c *client.Client, p protocol.KeepProjectParams) (protocol.KeptProject, json.RawMessage, error) {
+	return Call[protocol.KeptProject](ctx, c, "project.keep", p)
+}
+
+// ProjectMove calls project.move. It also returns the result as it came.
+func ProjectMove(ctx context.Context, c *client.Client, p protocol.MoveProjectParams) (protocol.MovedProject, json.RawMessage, error) {
+	return Call[protocol.MovedProject](ctx, c, "project.move", p)
+}
+
+// ProjectForget calls project.forget. It also returns the result as it came.
+func ProjectForget(ctx context.Context, c *client.Client, p protocol.ForgetProjectParams) (protocol.ForgottenProject, json.RawMessage, error) {
+	return Call[protocol.ForgottenProject](ctx, c, "project.forget", p)
+}
+
 // TriggerList calls trigger.list. It also returns the result as it came.
 func TriggerList(ctx context.Context, c *client.Client) (protocol.TriggerList, json.RawMessage, error) {
 	return Call[protocol.TriggerList](ctx, c, "trigger.list", nil)
@@ -250,6 +270,11 @@ func SessionSearch(ctx context.Context, c *client.Client, p protocol.SearchParam
 	return Call[protocol.SearchResult](ctx, c, "session.search", p)
 }
 
+// SessionExport calls session.export. It also returns the result as it came.
+func SessionExport(ctx context.Context, c *client.Client, p protocol.ExportParams) (protocol.Exported, json.RawMessage, error) {
+	return Call[protocol.Exported](ctx, c, "session.export", p)
+}
+
 // ChangeList calls change.list. It also returns the result as it came.
 func ChangeList(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.ChangeList, json.RawMessage, error) {
 	return Call[protocol.ChangeList](ctx, c, "change.list", p)
@@ -413,6 +438,10 @@ func TerminalClose(ctx context.Context, c *client.Client, p protocol.CloseTermin
 // untilDone are the methods that last as long as a person, an agent, git or another program does.
 var untilDone = []string{
 	"daemon.listen",
+	"project.list",
+	"project.keep",
+	"project.move",
+	"project.forget",
 	"editor.call",
 	"attempt.start",
 	"attempt.list",
@@ -431,6 +460,7 @@ var untilDone = []string{
 	"build.run",
 	"gate.check",
 	"session.search",
+	"session.export",
 	"change.list",
 	"change.accept",
 	"change.revert",

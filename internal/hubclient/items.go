@@ -2,7 +2,6 @@ package hubclient
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -14,29 +13,39 @@ import (
 // itemsAtOnce is the page size. The hub may return fewer.
 const itemsAtOnce = 1000
 
-// Items calls each for the items of a session up to a turn, in order, until each fails. It also gets an
-// item as it came.
-func Items(ctx context.Context, c *client.Client, session string, each func(i *protocol.SessionItem, raw json.RawMessage) error) error {
+// Items calls each for the items of a session up to a turn, in order, until each fails.
+func Items(ctx context.Context, c *client.Client, session string, each func(i *protocol.SessionItem) error) error {
 	for after := new(int64); after != nil; {
-		page, _, err := Call[struct {
-			Items []json.RawMessage `json:"items"`
-			Next  *int64            `json:"next_after"`
-		}](ctx, c, "session.items", protocol.ItemsParams{Session: protocol.Ref(session), After: after, Limit: new(uint(itemsAtOnce))})
+		page, _, err := SessionItems(ctx, c, protocol.ItemsParams{Session: protocol.Ref(session), After: after, Limit: new(uint(itemsAtOnce))})
 		if err != nil {
 			return err
 		}
-		for _, raw := range page.Items {
-			i := new(protocol.SessionItem)
-			if err := json.Unmarshal(raw, i); err != nil {
-				return err
-			}
-			if err := each(i, raw); err != nil {
+		for _, i := range page.Items {
+			if err := each(i); err != nil {
 				return err
 			}
 		}
-		after = page.Next
+		if after = nil; page.NextAfter != 0 {
+			after = &page.NextAfter
+		}
 	}
 	return nil
+}
+
+// WriteExport writes a session up to a turn as a document.
+func WriteExport(ctx context.Context, c *client.Client, out io.Writer, session string, format protocol.ExportFormat) error {
+	for p := (protocol.ExportParams{Session: protocol.Ref(session), Format: format}); ; {
+		part, _, err := SessionExport(ctx, c, p)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(out, part.Text); err != nil {
+			return err
+		}
+		if p.After = part.Next; p.After == "" {
+			return nil
+		}
+	}
 }
 
 // WriteAttachment writes the bytes of an attachment.

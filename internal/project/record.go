@@ -22,6 +22,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 )
 
@@ -484,14 +485,16 @@ func Move(ctx context.Context, getenv func(string) string, from, to string) erro
 	}
 	root, err := explicitRoot(to)
 	if err != nil {
-		return err
+		return &domain.Error{
+			Kind: domain.KindInvalid, Message: err.Error(), Param: "to", Expected: "the path of a directory", Received: strconv.Quote(to), Err: err,
+		}
 	}
 	r, err := s.find(from)
 	if err != nil {
 		return err
 	}
 	if dir, _ := s.of(root); dir != r.StateDir && holdsDatabase(dir) {
-		return fmt.Errorf("%s has sessions of its own: forget it first with `duet-rpc projects forget`", to)
+		return domain.Errorf(domain.KindBadState, "%s has sessions of its own: forget it first with `duet-rpc projects forget`", to)
 	} else if dir != r.StateDir {
 		if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("moving the project: %w", err)

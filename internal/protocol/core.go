@@ -208,12 +208,14 @@ type ListenParams struct {
 	Path string `json:"path" doc:"An absolute path. Missing directories are created."`
 }
 
-// Check refuses a relative path: it depends on the caller's working directory.
-func (p ListenParams) Check() error {
-	if filepath.IsAbs(p.Path) {
+func (p ListenParams) Check() error { return absolute("path", p.Path) }
+
+// absolute refuses a relative path, which depends on the caller's working directory.
+func absolute(param, path string) error {
+	if filepath.IsAbs(path) {
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: "path", Expected: "an absolute path", Received: strconv.Quote(frame.Excerpt(p.Path))})
+	return server.InvalidParam(server.ParamError{Param: param, Expected: "an absolute path", Received: strconv.Quote(frame.Excerpt(path))})
 }
 
 // Success is the result of a method that returns no data.

@@ -54,9 +54,9 @@ func Headline(text string, most int) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// longestMessage limits a message, in bytes, if the framing has no limit. Another duet-rpc accepts
+// LongestMessage limits a message, in bytes, if the framing has no limit. Another duet-rpc accepts
 // frames of 10 MiB.
-const longestMessage = 9 << 20
+const LongestMessage = 9 << 20
 
 // Room returns how many bytes a result may have on the connection of the request.
 func Room(ctx context.Context) int {
@@ -64,7 +64,7 @@ func Room(ctx context.Context) int {
 	if conn := server.ConnFrom(ctx); conn != nil && conn.MaxMessage() > 0 {
 		return conn.MaxMessage() - envelope
 	}
-	return longestMessage
+	return LongestMessage
 }
 
 // A shortenable is an object with texts that may be cut if a message is too long.

@@ -19,15 +19,25 @@ type ItemsParams struct {
 }
 
 func (p ItemsParams) Check() error {
+	if err := sessionOrTurn(p.Session, p.Turn); err != nil {
+		return err
+	}
 	switch {
-	case p.Session == "" && p.Turn == "":
-		return NotEmpty("session", "")
-	case p.Session != "" && p.Turn != "":
-		return server.InvalidParam(server.ParamError{Param: "turn", Expected: "to be left out beside session", Received: string(p.Turn)})
 	case p.Key != "" && p.Turn == "":
 		return NotEmpty("turn", "")
 	case p.Before != nil && p.After != nil:
 		return server.InvalidParam(server.ParamError{Param: "after", Expected: "to be left out beside before", Received: strconv.FormatInt(*p.After, 10)})
+	}
+	return nil
+}
+
+// sessionOrTurn requires one of two parameters.
+func sessionOrTurn(session, turn Ref) error {
+	switch {
+	case session == "" && turn == "":
+		return NotEmpty("session", "")
+	case session != "" && turn != "":
+		return server.InvalidParam(server.ParamError{Param: "turn", Expected: "to be left out beside session", Received: string(turn)})
 	}
 	return nil
 }

@@ -309,3 +309,15 @@ func ModeChoices(modes []Mode) []domain.Choice {
 	}
 	return list
 }
+
+// Words are the question and its decision.
+func (a AnswerNote) Words() string {
+	text := strings.TrimSpace(a.Title + " " + a.Status)
+	if a.DecidedBy != "" {
+		text += " by " + a.DecidedBy
+	}
+	if a.Response != "" {
+		text += ": " + a.Response
+	}
+	return text
+}

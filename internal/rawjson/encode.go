@@ -3,6 +3,8 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -58,4 +60,18 @@ func surrogate(b []byte, i int) byte {
 		return 'l'
 	}
 	return 0
+}
+
+// Inert escapes the control characters that JSON allows unescaped and terminals interpret (DEL
+// and C1). They occur only in strings, so the value stays the same.
+func Inert(raw []byte) string {
+	var b strings.Builder
+	for _, r := range string(raw) {
+		if r >= 0x7f && r < 0xa0 {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -320,3 +320,11 @@ func TestManyLeadingWordsTakeLinearTime(t *testing.T) {
 	assert.True(t, shellcommand.Read("if ! time rm x").CouldRun(rm))
 	assert.False(t, shellcommand.Read("if ! time ls x").CouldRun(rm))
 }
+
+func TestAnArgumentIsOneWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "''", "/a/b-c_1.d:e@f": "/a/b-c_1.d:e@f", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "é": "'é'", "a=b": "'a=b'",
+	} {
+		assert.Equal(t, want, shellcommand.Argument(text))
+	}
+}

@@ -205,6 +205,18 @@ func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
+// Argument returns a text as one word of a command that a person is to run. It quotes more than quote
+// does.
+func Argument(text string) string {
+	isPlain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !isPlain(r) }) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
 // join returns words as rules spell them.
 func join(words []word) string {
 	var b strings.Builder

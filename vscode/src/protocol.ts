@@ -1110,6 +1110,26 @@ export type ExecutorsStatus = {
   running: number;
 };
 
+export type ExportFormat = "" | "md" | "json";
+
+export type ExportParams = {
+  /** The session, as for session.items. This or turn is required. */
+  session?: string | number;
+  /** In place of session: only this turn. */
+  turn?: string | number;
+  /** md: Markdown. json: the object of docs/export.md. Default: md. */
+  format?: ExportFormat;
+  /** The next of the part before. */
+  after?: string;
+};
+
+export type Exported = {
+  /** The document is the concatenation of the texts of all parts. */
+  text: string;
+  /** Present if there is more: pass it as after. */
+  next?: string;
+};
+
 export type FileChange = {
   /** Relative to the top of the repository. */
   path: string;
@@ -1135,6 +1155,17 @@ export type FileNote = {
   removed: number;
   binary?: boolean;
   mode?: string;
+};
+
+export type ForgetProjectParams = {
+  /** The project's directory, an absolute path. It need not exist. */
+  root: string;
+};
+
+export type ForgottenProject = {
+  root: string;
+  /** A directory with worktrees that stay, because their repository is gone. */
+  worktrees_kept?: string;
 };
 
 export type ForkParams = {
@@ -1408,6 +1439,17 @@ export type ItemsParams = {
   limit?: number;
 };
 
+export type KeepProjectParams = {
+  /** The project's directory, an absolute path. Default: the daemon's own project. */
+  root?: string;
+};
+
+export type KeptProject = {
+  root: string;
+  /** false: the directory was not replaced, so everything that the user allowed counted already. */
+  kept: boolean;
+};
+
 export type LaggedEvent = {
   from_seq: number;
   to_seq: number;
@@ -1546,11 +1588,23 @@ export type Mode = {
   by: string;
 };
 
+export type MoveProjectParams = {
+  /** The project's directory until now, an absolute path. It need not exist. */
+  from: string;
+  /** The project's new directory, an absolute path. It must exist and have no sessions. */
+  to: string;
+};
+
 export type MoveTurnParams = {
   /** The queued turn. */
   turn: string | number;
   /** Move the turn before this queued turn of the same session. Absent: to the end of the queue. */
   before?: string | number;
+};
+
+export type MovedProject = {
+  from: string;
+  to: string;
 };
 
 export type NativeSession = {
@@ -1748,6 +1802,30 @@ export type ProgressEvent = {
   message?: string;
   completed_steps?: number;
   total_steps?: number;
+};
+
+export type Project = {
+  /** The project's directory. */
+  root: string;
+  /** The directory with its sessions, rules and logs. */
+  state_dir: string;
+  /** Number of sessions. */
+  sessions: number;
+  /** The size of the files in state_dir. */
+  bytes: number;
+  /** When the last daemon of the project started. */
+  last_used: string;
+  /** The project's directory does not exist. */
+  missing: boolean;
+  /** The directory was deleted and created again. What was allowed before does not count. */
+  replaced: boolean;
+  /** Why the sessions could not be counted. */
+  error?: string;
+};
+
+export type ProjectList = {
+  /** The last used first. */
+  projects: Array<Project>;
 };
 
 export type PromptParams = {
@@ -2985,6 +3063,14 @@ export interface Methods {
   "secret.provide": { params: ProvideSecretParams; result: Success };
   /** Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait. */
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
+  /** Lists the projects with sessions on this machine, the last used first. */
+  "project.list": { params: Record<string, never>; result: ProjectList };
+  /** Restores the rules, trust and answers from before the project's directory was deleted and created again (replaced of project.list). Its sessions are kept in any case. data.kind is `project_not_found` if the project has no sessions. */
+  "project.keep": { params: KeepProjectParams; result: KeptProject };
+  /** Gives the sessions of a project to another directory, for example after a move to another disk. Refused if that directory has sessions (`bad_state`). An idle daemon of that project is ended first. Refused while it works or has clients, and for the project of the daemon that is asked (`bad_state`). Another value of data.kind: `project_not_found`. */
+  "project.move": { params: MoveProjectParams; result: MovedProject };
+  /** Deletes all sessions, rules and logs of a project, and the git worktrees of its sessions. This cannot be undone. The files of the project are left alone. If a worktree has work that is not landed, nothing is deleted (`would_lose_work`, with data.losses as for session.discard). An idle daemon of that project is ended first. Refused while it works or has clients, and for the project of the daemon that is asked (`bad_state`). Another value of data.kind: `project_not_found`. */
+  "project.forget": { params: ForgetProjectParams; result: ForgottenProject };
   /** Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md. */
   "trigger.list": { params: Record<string, never>; result: TriggerList };
   /** Enables one trigger, or all as a whole. That holds until it is changed again. */
@@ -3067,6 +3153,8 @@ export interface Methods {
   "session.items": { params: ItemsParams; result: ItemList };
   /** Searches all sessions for words; the last word may be a prefix. The best hits come first. */
   "session.search": { params: SearchParams; result: SearchResult };
+  /** Returns the transcript of a session or a turn as a document, part by part: Markdown, or the JSON of docs/export.md. If there is more, pass next as after, with the same other parameters. The document ends at the items that exist at the first request. Refused if the place at which a part was cut has changed since (`changed_since`): start again without after. */
+  "session.export": { params: ExportParams; result: Exported };
   /** Returns the files that a turn changed, their diffs, and the decision about each change. */
   "change.list": { params: TurnParams; result: ChangeList };
   /** Accepts a change of a turn, one hunk or a whole file: the user has seen it and keeps it. A hunk that was reverted is refused (`bad_state`). All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
@@ -3145,6 +3233,10 @@ export type Result<M extends Method> = Methods[M]["result"];
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "daemon.listen",
+  "project.list",
+  "project.keep",
+  "project.move",
+  "project.forget",
   "editor.call",
   "attempt.start",
   "attempt.list",
@@ -3163,6 +3255,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "build.run",
   "gate.check",
   "session.search",
+  "session.export",
   "change.list",
   "change.accept",
   "change.revert",

@@ -17,6 +17,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -35,22 +36,8 @@ func Raw(out io.Writer, raw json.RawMessage) error {
 	if f := fileOf(out); f != nil {
 		out = f // print it unchanged
 	}
-	_, err := fmt.Fprintf(out, "%s\n", Inert(raw))
+	_, err := fmt.Fprintf(out, "%s\n", rawjson.Inert(raw))
 	return err
-}
-
-// Inert escapes the control characters that JSON allows unescaped and terminals interpret (DEL
-// and C1). They occur only in strings, so the value stays the same.
-func Inert(raw json.RawMessage) string {
-	var b strings.Builder
-	for _, r := range string(raw) {
-		if r >= 0x7f && r < 0xa0 {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // LogLines prints a log line by line, with all characters visible, because a log may come from
@@ -134,17 +121,6 @@ func word(text, end string) (word, rest string, ok bool) {
 	}
 	word, err = strconv.Unquote(quoted)
 	return word, text[len(quoted):], err == nil
-}
-
-// ShellWord quotes a text as one word of a shell.
-func ShellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 const (

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 // follow returns the session to show after one that has ended, or nil.
@@ -63,7 +64,7 @@ func (v *View) showSignIn(s protocol.Turn) {
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	for i, m := range s.AuthMethods {
 		note := map[string]string{"terminal": " (in a terminal)", "env_var": " (with a key)"}[m.Type]
-		fmt.Fprintf(table, "  %d  %s\t%s\n", i+1, term.Line("duet-rpc agents login "+term.ShellWord(s.Agent)+" --method "+term.ShellWord(m.ID)), term.Line(m.Name+note))
+		fmt.Fprintf(table, "  %d  %s\t%s\n", i+1, term.Line("duet-rpc agents login "+shellcommand.Argument(s.Agent)+" --method "+shellcommand.Argument(m.ID)), term.Line(m.Name+note))
 	}
 	table.Flush()
 	v.aside(strings.TrimSuffix(text.String(), "\n"), "")

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
@@ -163,7 +162,7 @@ func (v value) asCommand() string {
 		if v.opening != '[' || !x.value.isText {
 			return ""
 		}
-		words, quoted = append(words, x.value.text), append(quoted, term.ShellWord(x.value.text))
+		words, quoted = append(words, x.value.text), append(quoted, shellcommand.Argument(x.value.text))
 	}
 	if len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
 		script, ok := shellcommand.ReadWords(words).Script()
