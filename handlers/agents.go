@@ -361,7 +361,7 @@ func registerMCP(reg *server.Registry, d Domain) {
 
 // findServer returns the named server.
 func findServer(p protocol.MCPServerName, ctx context.Context, h *hub.Hub) (mcp.Server, error) {
-	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
+	agent, list, err := h.MCP().Servers(ctx, p.Agent, string(p.Session))
 	if err != nil {
 		return mcp.Server{}, err
 	}
@@ -376,7 +376,7 @@ func findServer(p protocol.MCPServerName, ctx context.Context, h *hub.Hub) (mcp.
 }
 
 func listServers(ctx context.Context, h *hub.Hub, p protocol.MCPServerOwner) (protocol.MCPServerList, error) {
-	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
+	agent, list, err := h.MCP().Servers(ctx, p.Agent, string(p.Session))
 	if err != nil {
 		return protocol.MCPServerList{}, err
 	}
@@ -424,7 +424,7 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	}
 	arguments := protocol.OrAbsent(p.Arguments)
 	a, err := h.Approvals().Consult(ctx, approval.Inquiry{
-		Spec: approval.Spec{Turn: workingIn(ctx, h, p.Thread), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
+		Spec: approval.Spec{Turn: workingIn(ctx, h, string(p.Session)), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
 	})
 	if err != nil {
 		return r, err

@@ -12,10 +12,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -208,7 +208,7 @@ func archived(asked *bool) domain.SettingsChanged {
 }
 
 func checkContent(p protocol.PromptContent) error {
-	_, _, err := conversation.Prompt("", p.Content)
+	_, _, err := transcript.Prompt("", p.Content)
 	return err
 }
 
@@ -357,7 +357,7 @@ func startedTurn(s domain.TurnInSession, delivered string) protocol.Started {
 }
 
 func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
-	text, content, _ := conversation.Prompt(p.Prompt, p.PromptContent.Content) // checked before
+	text, content, _ := transcript.Prompt(p.Prompt, p.PromptContent.Content) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession), Model: p.Model,
 		Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, SessionUUID: p.SessionUUID, SessionAlias: p.SessionUUID,
@@ -428,7 +428,7 @@ func (s sessions) fork(ctx context.Context, h *hub.Hub, p protocol.ForkParams) (
 }
 
 func nextSpec(from, text string, p protocol.NextTurn) hub.ContinueSpec {
-	text, content, _ := conversation.Prompt(text, p.PromptContent.Content) // checked before
+	text, content, _ := transcript.Prompt(text, p.PromptContent.Content) // checked before
 	return hub.ContinueSpec{
 		From: from, Prompt: text, Content: content, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) },
 		Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated), Timeout: protocol.Milliseconds(protocol.Value(p.TimeoutMS)),
@@ -473,7 +473,7 @@ func titleOf(s domain.TurnInSession) string {
 	return cmp.Or(s.Title, s.Session.Title)
 }
 
-func budgetOf(b protocol.RunBudget) domain.Budget {
+func budgetOf(b protocol.TurnBudget) domain.Budget {
 	return domain.Budget{
 		Turns: int(b.Turns), Time: protocol.Milliseconds(b.TimeMS), Tokens: int64(b.Tokens), CostUSD: b.CostUSD, Repeats: int(b.Repeats),
 	}

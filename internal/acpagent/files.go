@@ -36,7 +36,7 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	s := a.ofRun(ctx, p.SessionID)
+	s := a.ofTurn(ctx, p.SessionID)
 	if s == nil {
 		return nil, errNotOurs
 	}
@@ -47,9 +47,9 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	return map[string]string{"text": file.Content}, err
 }
 
-// ofRun returns the session in which the client has begun a turn, or nil. It waits for turns that
+// ofTurn returns the session in which the client has begun a turn, or nil. It waits for turns that
 // are just beginning, because an agent may call before the hub has answered.
-func (a *agent) ofRun(ctx context.Context, run string) *session {
+func (a *agent) ofTurn(ctx context.Context, run string) *session {
 	for _, beginning := range a.beginning() {
 		select {
 		case <-beginning:

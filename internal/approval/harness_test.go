@@ -264,7 +264,7 @@ func (t countingTx) PendingApprovals(ctx context.Context, turn int64) ([]domain.
 }
 
 func (t countingTx) PendingInSession(ctx context.Context, session int64) ([]domain.Approval, error) {
-	return t.list("PendingInThread", func() ([]domain.Approval, error) { return t.Tx.PendingInSession(ctx, session) })
+	return t.list("PendingInSession", func() ([]domain.Approval, error) { return t.Tx.PendingInSession(ctx, session) })
 }
 
 func (t countingTx) StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error) {

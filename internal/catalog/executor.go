@@ -361,7 +361,7 @@ type ShutdownResult struct {
 
 // A LeaseRequest describes the executor that the hub needs.
 type LeaseRequest struct {
-	Thread  string   // the conversation's id; "" for a terminal of a person
+	Session string   // the session's id; "" for a terminal of a person
 	Agent   string   // the agent's name in the configuration; "" for a terminal
 	Driver  string   // acp, command or executor; "" means command
 	Command []string // driver executor: the third-party program

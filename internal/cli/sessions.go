@@ -132,7 +132,7 @@ func newPick(s *settings) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				task, err := pickConversation(ctx, c)
+				task, err := pickSession(ctx, c)
 				switch {
 				case err != nil:
 					return err
@@ -146,9 +146,9 @@ func newPick(s *settings) *cobra.Command {
 	}
 }
 
-// pickConversation lets the user choose a conversation on the terminal, and returns the id of its
+// pickSession lets the user choose a conversation on the terminal, and returns the id of its
 // last task; "" if they chose none.
-func pickConversation(ctx context.Context, c *client.Client) (task string, err error) {
+func pickSession(ctx context.Context, c *client.Client) (task string, err error) {
 	sessions, _, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: "normal", Limit: new(uint(offered))})
 	if err != nil {
 		return "", err

@@ -57,7 +57,7 @@ func newShow(s *settings) *cobra.Command {
 				case changes:
 					return printDiff(ctx, c, out, args[0])
 				case whole:
-					t, err := turn.ReadConversation(ctx, c, args[0])
+					t, err := turn.ReadTranscript(ctx, c, args[0])
 					if err != nil {
 						return err
 					}

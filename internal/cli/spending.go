@@ -34,11 +34,11 @@ func (f *limitFlags) Add(cmd *cobra.Command) {
 }
 
 // Budget returns the limits for the parameters of a launch; nil without limits.
-func (f *limitFlags) Budget() *protocol.RunBudget {
+func (f *limitFlags) Budget() *protocol.TurnBudget {
 	if *f == (limitFlags{}) {
 		return nil
 	}
-	return &protocol.RunBudget{Turns: uint(f.turns), Tokens: uint(f.tokens), CostUSD: f.cost, TimeMS: uint(f.work.Milliseconds())}
+	return &protocol.TurnBudget{Turns: uint(f.turns), Tokens: uint(f.tokens), CostUSD: f.cost, TimeMS: uint(f.work.Milliseconds())}
 }
 
 const usageHelp = `Count the turns by state, and show what they used, as far as their agents report it: tokens,

@@ -45,7 +45,7 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 		}
 		prompt = history + prompt
 	}
-	if ignored := settingsOf(t.Conversation); ignored != "" {
+	if ignored := settingsOf(t.Session); ignored != "" {
 		t.Problem(task.CodeIgnored, fmt.Sprintf("%s is a plain command, which is started as it is configured, without %s", t.Launch.Name, ignored))
 	}
 	argv, stdin := commandLine(t.Launch, prompt)

@@ -16,10 +16,10 @@ import (
 // start checks the gates of a run, unless a check is running or the hub is closing. The next hub
 // then makes the check.
 func (e *Engine) start(run int64) {
-	if e.opts.Runs.Resting() {
+	if e.opts.Turns.Resting() {
 		return
 	}
-	ctx, cancel := context.WithCancel(clientenv.Context(e.ctx, e.opts.Runs.Environment(run)))
+	ctx, cancel := context.WithCancel(clientenv.Context(e.ctx, e.opts.Turns.Environment(run)))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.checking[run] != nil {
@@ -51,7 +51,7 @@ func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64
 		err = e.keep(ctx, func(t store.Tx) error { return e.settle(t, run, results, failure) })
 	}
 	e.forget(run)
-	e.opts.Runs.Rested()
+	e.opts.Turns.Rested()
 	if err != nil && ctx.Err() == nil {
 		e.opts.Logger.Error("cannot store the results of gates", "err", err)
 	}
@@ -110,7 +110,7 @@ func (e *Engine) tell(ctx context.Context, turn domain.Turn, p domain.Payload) e
 // loop whose gates have been checked.
 func (e *Engine) keep(ctx context.Context, change func(store.Tx) error) error {
 	for {
-		err := e.opts.Runs.Write(ctx, change)
+		err := e.opts.Turns.Write(ctx, change)
 		if !store.IsFull(err) {
 			return err
 		}
@@ -201,14 +201,14 @@ func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failu
 		return err
 	}
 	l.Results = results
-	e.opts.Runs.MayStart(t) // queued runs of the thread may start
+	e.opts.Turns.MayStart(t) // queued runs of the thread may start
 	if failure != nil {
 		return e.end(t, l, turn, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
 	}
 	if err := announce(t, turn, checked(l, results[len(results)-1])); err != nil {
 		return err
 	}
-	if err := e.opts.Runs.Say(t, turn, summary(l)); err != nil {
+	if err := e.opts.Turns.Say(t, turn, summary(l)); err != nil {
 		return err
 	}
 	if len(l.Failing()) == 0 {
@@ -221,7 +221,7 @@ func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failu
 	if reason != "" {
 		return e.end(t, l, turn, domain.LoopFailed, reason)
 	}
-	next, err := e.opts.Runs.Next(t, turn, prompt(l))
+	next, err := e.opts.Turns.Next(t, turn, prompt(l))
 	var refused *domain.Error
 	switch {
 	case errors.As(err, &refused):

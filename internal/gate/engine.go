@@ -23,7 +23,7 @@ import (
 )
 
 // Runs is the engine's access to runs.
-type Runs interface {
+type Turns interface {
 	// Write runs a transaction.
 	Write(ctx context.Context, change func(store.Tx) error) error
 	// Next queues a run at the end of a thread, with the permissions of run. If it is refused, the
@@ -44,7 +44,7 @@ type Runs interface {
 // Options configure an Engine. All but Logger are required.
 type Options struct {
 	Store      store.Reader
-	Runs       Runs
+	Turns      Turns
 	Configured func() (Configured, error) // current configuration
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
 	AwaitRoom  func(context.Context) error // waits until the disk may have space again

@@ -106,7 +106,7 @@ func (e *Engine) Stop(t store.Tx, turn domain.Turn, reason string) (stopped bool
 		if err != nil {
 			return false, 0, err
 		}
-		e.opts.Runs.MayStart(t)
+		e.opts.Turns.MayStart(t)
 		t.AfterCommit(func() { e.cancel(last.ID) })
 		return true, 0, e.end(t, l, last, domain.LoopStopped, reason)
 	}

@@ -34,7 +34,7 @@ func CheckDatabase(ctx context.Context, p project.Project) (tellsTodo bool, err 
 // CannotOpen returns why a hub cannot open the project's database as it is; nil if it can, or if that
 // is not known. It reads little of the file: see CheckDatabase.
 func CannotOpen(ctx context.Context, p project.Project) error {
-	_, err := sqlite.Conversations(ctx, p.Database())
+	_, err := sqlite.CountSessions(ctx, p.Database())
 	var broken *sqlite.OpenError
 	if errors.As(err, &broken) && broken.Reason != "unreadable" { // as an empty file is
 		return broken
@@ -42,9 +42,9 @@ func CannotOpen(ctx context.Context, p project.Project) error {
 	return nil
 }
 
-// Conversations returns the number of conversations of the project.
-func Conversations(ctx context.Context, p project.Project) (int, error) {
-	return sqlite.Conversations(ctx, p.Database())
+// CountSessions returns the number of conversations of the project.
+func CountSessions(ctx context.Context, p project.Project) (int, error) {
+	return sqlite.CountSessions(ctx, p.Database())
 }
 
 // KeyAccesses lists the latest requests for API keys by agents of the project, the newest first.

@@ -75,7 +75,7 @@ func (p Projects) sessions(ctx context.Context, r project.Record) (n int, err er
 	if p.Hub == nil || r.StateDir != p.Own.StateDir {
 		counting.Lock()
 		defer counting.Unlock()
-		return Conversations(ctx, project.Project{Root: string(r.Root), StateDir: r.StateDir})
+		return CountSessions(ctx, project.Project{Root: string(r.Root), StateDir: r.StateDir})
 	}
 	paths, err := p.Hub.Query().RecentPaths(ctx, math.MaxInt32)
 	for _, path := range paths {

@@ -126,7 +126,7 @@ func (a Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string,
 		return 0, err
 	}
 	if note := s.note(); note != "" {
-		if err := a.hub.conversation.Adopted(t, turn, note); err != nil {
+		if err := a.hub.transcript.Adopted(t, turn, note); err != nil {
 			return 0, err
 		}
 	}

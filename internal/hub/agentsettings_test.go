@@ -327,7 +327,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 		"one": {"old", "", "code", "", "big", "v"}, "two": {"new", "", "default", "", "", "", "one"},
 	}, reported)
 	mu.Unlock()
-	c := conversationOf(t, h, next.HumanLayerSession)
+	c := transcriptOf(t, h, next.HumanLayerSession)
 	var notes []string
 	for _, e := range c.Entries {
 		if e.Role == "system" {

@@ -42,7 +42,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	methods := map[string]func(id string) (string, error){
 		"Session": func(id string) (string, error) { s, err := h.query.Turn(ctx, id); return s.UUID, err },
 		"Conversation": func(id string) (string, error) {
-			c, err := h.query.Conversation(ctx, id, query.Page{})
+			c, err := h.query.Transcript(ctx, id, query.Page{})
 			return c.Turn.UUID, err
 		},
 		"UpdateSettings": func(id string) (string, error) {
@@ -140,14 +140,14 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		{f, []string{"a", "re a", "b", "re b", "d", "re d", "f", "re f"}},
 		{g, []string{"a", "re a", "g", "re g"}},
 	} {
-		conversation := conversationOf(t, h, x.s.UUID)
-		said := each(conversation.Entries, func(entry query.Entry) string { return entry.Content })
+		transcript := transcriptOf(t, h, x.s.UUID)
+		said := each(transcript.Entries, func(entry query.Entry) string { return entry.Content })
 		assert.Equal(t, x.want, said)
-		assert.Equal(t, len(x.want), conversation.Total)
+		assert.Equal(t, len(x.want), transcript.Total)
 		mu.Lock()
 		assert.Equal(t, x.want[:len(x.want)-2], transcripts[x.s.Prompt], "what the agent of %s received", x.s.Prompt)
 		mu.Unlock()
-		page := must(h.query.Conversation(ctx, x.s.UUID, query.Page{Offset: 1, Limit: 2}))(t)
+		page := must(h.query.Transcript(ctx, x.s.UUID, query.Page{Offset: 1, Limit: 2}))(t)
 		require.Len(t, page.Entries, 2)
 		assert.Equal(t, x.want[1], page.Entries[0].Content)
 		assert.Equal(t, len(x.want), page.Total)

@@ -27,7 +27,7 @@ func (h *Hub) newInbox() *approval.Inbox {
 	policy := approval.NewPolicy(h.opts.Root, h.opts.Configuration.Rules)
 	policy.Worktree = h.projectIn
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.conversation, Logger: h.log,
+		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.transcript, Logger: h.log,
 		Since: h.opts.Project.Replaced,
 	})
 }

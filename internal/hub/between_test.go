@@ -74,7 +74,7 @@ func TestWhatAnAgentTellsLateIsBookedOnItsTurn(t *testing.T) {
 	require.NoError(t, late(catalog.EventNotice, catalog.Notice{Severity: "error", Title: "Between"}))
 	assert.Equal(t, domain.KindInvalid, kindOf(t, late(catalog.EventContent, catalog.MessageContent{})))
 	said := func() bool {
-		c := conversationOf(t, h, s.UUID)
+		c := transcriptOf(t, h, s.UUID)
 		return slices.ContainsFunc(c.Entries, func(e query.Entry) bool { return strings.Contains(e.Content, "Between") })
 	}
 	until(t, h, said, "the notice")
@@ -114,7 +114,7 @@ func TestLateTextIsPartOfItsMessage(t *testing.T) {
 	for _, m := range messages() {
 		assert.Equal(t, messages()[0].Key, m.Key)
 	}
-	c := conversationOf(t, h, s.UUID)
+	c := transcriptOf(t, h, s.UUID)
 	require.Len(t, c.Entries, 2, "the prompt and one message")
 	assert.Equal(t, []any{want, false}, []any{c.Entries[1].Content, c.Entries[1].Open})
 	now := turnOf(t, h, s.UUID)

@@ -280,7 +280,7 @@ func (g *budgetGuard) judge(t store.Tx, turn domain.Turn, code, scope, who strin
 	}
 	a.warned[scope+"."+l.key] = true
 	text := l.isNear(who) + " (" + where + "); the turn is interrupted when that is reached."
-	return g.hub.conversation.BudgetNear(t, turn, strings.ToUpper(text[:1])+text[1:])
+	return g.hub.transcript.BudgetNear(t, turn, strings.ToUpper(text[:1])+text[1:])
 }
 
 // interrupt ends a turn, unless it has ended or is ending.

@@ -19,11 +19,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 const (
@@ -318,7 +318,7 @@ func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, dir string, skipped []c
 		return
 	}
 	if err := c.hub.write(c.hub.ctx, func(tx store.Tx) error {
-		return c.hub.conversation.Note(tx, turn, conversation.NoteCheckpoint, text)
+		return c.hub.transcript.Note(tx, turn, transcript.NoteCheckpoint, text)
 	}); err != nil && c.hub.ctx.Err() == nil {
 		c.hub.log.Warn("a note about checkpoints was not stored", "err", err)
 	}
@@ -463,7 +463,7 @@ func (c *checkpoints) recordCommands(turn domain.Turn, t *checkpointed) {
 	if err == nil && len(changes) > 0 {
 		err = h.write(ctx, func(tx store.Tx) error {
 			for _, change := range changes {
-				if err := h.conversation.File(tx, turn, change); err != nil {
+				if err := h.transcript.File(tx, turn, change); err != nil {
 					return err
 				}
 			}
@@ -478,7 +478,7 @@ func (c *checkpoints) recordCommands(turn domain.Turn, t *checkpointed) {
 // commandChanges compares the files before a turn with those after it, if it has run a command.
 func (c *checkpoints) commandChanges(
 	ctx context.Context, turn domain.Turn, t *checkpointed,
-) ([]conversation.FileChange, error) {
+) ([]transcript.FileChange, error) {
 	h := c.hub
 	var items []domain.Item
 	var reported []domain.Change
@@ -521,7 +521,7 @@ func (c *checkpoints) commandChanges(
 		known[change.Path] = change
 	}
 	root := h.rootOf(t.dir)
-	var list []conversation.FileChange
+	var list []transcript.FileChange
 	kept := 0
 	add := func(f checkpoint.Change, oldBlob, newBlob string) error {
 		full := filepath.Join(t.store.Top(), filepath.FromSlash(f.Path))
@@ -530,7 +530,7 @@ func (c *checkpoints) commandChanges(
 			len(list) == maxCommandChanges {
 			return nil
 		}
-		var change conversation.FileChange
+		var change transcript.FileChange
 		if f.ChangesMode() {
 			change.OldMode, change.NewMode = f.OldMode, f.NewMode
 		}

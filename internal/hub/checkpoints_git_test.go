@@ -18,9 +18,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // These tests run git.
@@ -238,7 +238,7 @@ func TestRewind(t *testing.T) {
 		assert.True(t, strings.HasSuffix(left, " "), "%s is %s", name, left)
 	}
 	assert.Equal(t, start, files())
-	c := conversationOf(t, h, second.HumanLayerSession)
+	c := transcriptOf(t, h, second.HumanLayerSession)
 	var notes []string
 	for _, e := range c.Entries {
 		if e.Role == "system" {
@@ -473,7 +473,7 @@ func TestCheckpointsWhoseDirectoryWasDeleted(t *testing.T) {
 func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
 	events := must(h.store.Events(t.Context(), 0, 1000))(t)
 	for _, e := range events {
-		if m, is := e.Payload.(domain.MessageAdded); is && m.Subtype == conversation.NoteCheckpoint {
+		if m, is := e.Payload.(domain.MessageAdded); is && m.Subtype == transcript.NoteCheckpoint {
 			texts = append(texts, m.Text)
 		}
 	}

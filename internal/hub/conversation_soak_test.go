@@ -24,7 +24,7 @@ func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		offset := 0
 		for {
-			c := must(h.query.Conversation(ctx, r.UUID, query.Page{Offset: offset, Limit: 100}))(t)
+			c := must(h.query.Transcript(ctx, r.UUID, query.Page{Offset: offset, Limit: 100}))(t)
 			for _, e := range c.Entries {
 				require.NotNil(t, e.Approval)
 			}

@@ -77,12 +77,12 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	for range 6 {
 		grow(random.IntN(150))
 		for _, spoken := range []bool{false, true} {
-			all := must(h.query.Conversation(ctx, last, query.Page{Spoken: spoken}))(t)
+			all := must(h.query.Transcript(ctx, last, query.Page{Spoken: spoken}))(t)
 			want := events(all.Entries)
 			require.Len(t, want, all.Total)
 			for range 15 {
 				p := query.Page{Offset: random.IntN(len(want) + 2), Limit: 1 + random.IntN(200), Spoken: spoken}
-				c := must(h.query.Conversation(ctx, last, p))(t)
+				c := must(h.query.Transcript(ctx, last, p))(t)
 				assert.Equal(t, all.Total, c.Total)
 				got := events(c.Entries)[c.Before:]
 				begin := min(p.Offset, len(want))
@@ -156,7 +156,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			assert.Equal(t, []any{domain.Completed, domain.SourceChat, "new", two.HumanLayerSession}, []any{three.State, three.Source, three.Agent, three.ParentHumanLayerSession})
 			assert.NotEqual(t, two.Session.ID, three.Session.ID)
 			assert.Equal(t, three.Session.ID, four.Session.ID, "it goes on there")
-			assert.Equal(t, 4, conversationOf(t, h, four.HumanLayerSession).Total)
+			assert.Equal(t, 4, transcriptOf(t, h, four.HumanLayerSession).Total)
 			mu.Lock()
 			defer mu.Unlock()
 			assert.Equal(t, map[string][]string{

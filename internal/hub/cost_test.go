@@ -60,7 +60,7 @@ func (t countingTx) UpdateTurn(r domain.Turn) error {
 }
 
 func (t countingTx) TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error) {
-	t.count("RunsOfThread")
+	t.count("TurnsOfSession")
 	return t.Tx.TurnsOfSession(ctx, session, upTo)
 }
 
@@ -70,12 +70,12 @@ func (t countingTx) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Ap
 }
 
 func (t countingTx) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error) {
-	t.count("RunsIn")
+	t.count("TurnsIn")
 	return t.Tx.TurnsIn(ctx, states...)
 }
 
 func (t countingTx) Session(ctx context.Context, id int64) (domain.Session, error) {
-	t.count("Thread")
+	t.count("Session")
 	return t.Tx.Session(ctx, id)
 }
 
@@ -86,11 +86,11 @@ func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
 	for n := range 20 {
 		await(t, h, launchIn(t, h, "long", fmt.Sprint(n+1)))
 	}
-	updates, lists := count("UpdateRun"), count("RunsOfThread")
+	updates, lists := count("UpdateRun"), count("TurnsOfSession")
 	mode := catalog.ModeAcceptEdits
 	must(h.Settings().Update(t.Context(), first.UUID, domain.SettingsChanged{Mode: &mode}))(t)
 	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
-	assert.Equal(t, lists, count("RunsOfThread"), "nor read")
+	assert.Equal(t, lists, count("TurnsOfSession"), "nor read")
 
 	next := must(h.Continue(t.Context(), ContinueSpec{From: first.Session.UUID, Prompt: "on"}))(t)
 	assert.Equal(t, mode, next.Mode, "what follows begins with it")
@@ -119,9 +119,9 @@ func TestWhoIsStartedNextCostsOneQuery(t *testing.T) {
 	for n := range waiting {
 		launchIn(t, h, fmt.Sprint("full-", n), "waits")
 	}
-	before := count("Thread")
+	before := count("Session")
 	await(t, h, launchIn(t, h, "other", "passes"))
-	assert.Less(t, count("Thread")-before, waiting, "the threads of those that wait are not read one by one")
+	assert.Less(t, count("Session")-before, waiting, "the sessions of those that wait are not read one by one")
 }
 
 func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
@@ -148,9 +148,9 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	}
 	closed := func() (turns int) {
 		t.Helper()
-		before, all := count("UntakenAnswers"), count("RunsIn")
+		before, all := count("UntakenAnswers"), count("TurnsIn")
 		require.NoError(t, h.store.Write(t.Context(), h.cutShort.CloseLeftOpen))
-		assert.Equal(t, all, count("RunsIn"), "not all runs that have failed are read")
+		assert.Equal(t, all, count("TurnsIn"), "not all runs that have failed are read")
 		return count("UntakenAnswers") - before
 	}
 	a, b := cutShort(), cutShort()
@@ -188,7 +188,7 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 		}
 		return nil
 	}))
-	c := conversationOf(t, h, last.UUID)
+	c := transcriptOf(t, h, last.UUID)
 	require.Len(t, c.Entries, forks)
 	assert.Equal(t, "0", c.Entries[0].Content, "from its very beginning")
 	assert.Equal(t, fmt.Sprint(forks-1), c.Entries[forks-1].Content)
@@ -241,7 +241,7 @@ func TestAPageReadsItsOwnEntriesOnly(t *testing.T) {
 	r := insertQuestions(t, h, 200)
 	for _, offset := range []int{0, 100, 340} {
 		items, approvals := count("items"), count("approvals")
-		c := must(h.query.Conversation(t.Context(), r.UUID, query.Page{Offset: offset, Limit: 20}))(t)
+		c := must(h.query.Transcript(t.Context(), r.UUID, query.Page{Offset: offset, Limit: 20}))(t)
 		require.Len(t, c.Entries, 10)
 		for _, e := range c.Entries {
 			require.NotNil(t, e.Approval)

@@ -61,7 +61,7 @@ func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 // notes returns the notices about answers in the conversation of a turn.
 func notes(t *testing.T, h *Hub, turn string) (list []string) {
 	t.Helper()
-	c := conversationOf(t, h, turn)
+	c := transcriptOf(t, h, turn)
 	for _, e := range c.Entries {
 		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
@@ -268,7 +268,7 @@ func asksAndEnds(may <-chan struct{}) play {
 // question, however the turn was launched and however it ends. Approving the question then runs
 // nothing.
 func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
-	inThread := func(source string) func(*Hub, string) (domain.TurnInSession, error) {
+	inSession := func(source string) func(*Hub, string) (domain.TurnInSession, error) {
 		return func(h *Hub, session string) (domain.TurnInSession, error) {
 			return h.Launch(context.Background(), LaunchSpec{Prompt: "another turn", Source: source, SessionAlias: session})
 		}
@@ -277,7 +277,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 		return h.Chat(context.Background(), "another turn", 0)
 	}
 	ways := map[string]func(*Hub, string) (domain.TurnInSession, error){
-		"task.submit": inThread(domain.SourceTask), "execute_prompt": inThread(domain.SourceExecute), "chat.send": chat,
+		"task.submit": inSession(domain.SourceTask), "execute_prompt": inSession(domain.SourceExecute), "chat.send": chat,
 		"continueSession": func(h *Hub, session string) (domain.TurnInSession, error) {
 			return h.Continue(context.Background(), ContinueSpec{From: session, Prompt: "another turn", Source: domain.SourceSession})
 		},

@@ -11,9 +11,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // executeStarted runs each started turn in its own goroutine until the hub ends.
@@ -150,7 +150,7 @@ func (h *Hub) attemptWith(
 	if err != nil {
 		return result, err
 	}
-	blocks, err := conversation.PromptContent(live.ctx, h.store, turn)
+	blocks, err := transcript.PromptContent(live.ctx, h.store, turn)
 	if err != nil {
 		return result, err
 	}
@@ -271,7 +271,7 @@ func (h *Hub) finishWithout(t store.Tx, turn domain.Turn, failure error) error {
 
 // leaseFor returns the executor request for an agent of a session.
 func leaseFor(session string, agent config.Agent) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: session, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
+	return catalog.LeaseRequest{Session: session, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // launchOf returns how a Duet executor starts an agent for a client. A third-party executor starts

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // This file answers executor calls. The session token of a call names its turn: the executor gets
@@ -143,7 +143,7 @@ func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) 
 		if err != nil {
 			return nil, err
 		}
-		said := conversation.Transcript(items)
+		said := transcript.Transcript(items)
 		first := len(said)
 		for first > 0 && said[first-1].Role == "user" {
 			first--
@@ -168,7 +168,7 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) 
 		if err != nil {
 			return nil, err
 		}
-		said := conversation.Transcript(items)
+		said := transcript.Transcript(items)
 		for _, m := range said {
 			size += len(m.Content)
 		}
@@ -223,7 +223,7 @@ func (c *ExecutorCalls) writeMessage(
 		if err != nil {
 			return err
 		}
-		item, err = c.hub.conversation.Message(t, &turn, p.Message.Role, conversation.TextOf(p.Message.Content),
+		item, err = c.hub.transcript.Message(t, &turn, p.Message.Role, transcript.TextOf(p.Message.Content),
 			p.Message.Type)
 		return err
 	})

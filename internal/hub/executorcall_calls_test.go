@@ -12,9 +12,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // A message of an executor ends what its agent is writing; a refused one does not.
@@ -37,7 +37,7 @@ func TestMessageOfAnExecutor(t *testing.T) {
 	items, err := h.query.ItemsOfTurn(t.Context(), s.Turn.ID)
 	require.NoError(t, err)
 	var said []string
-	for _, m := range conversation.Transcript(items) {
+	for _, m := range transcript.Transcript(items) {
 		said = append(said, m.Content)
 	}
 	assert.Equal(t, []string{"p", "one two", "of the executor", "three"}, said)

@@ -139,7 +139,7 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 		turns := launch(t, h, "runs")
 		queued := launch(t, h, "queued")
 		until(t, h, func() bool {
-			c, err := h.query.Conversation(context.Background(), turns.UUID, query.Page{})
+			c, err := h.query.Transcript(context.Background(), turns.UUID, query.Page{})
 			return err == nil && len(c.Entries) == 2
 		}, "what it says")
 		began := time.Now()

@@ -264,7 +264,7 @@ func (c *cutShortByFullDisk) CloseLeftOpen(t store.Tx) error {
 		return err
 	}
 	for _, turn := range turns {
-		if err := c.hub.conversation.End(t, &turn); err != nil {
+		if err := c.hub.transcript.End(t, &turn); err != nil {
 			return err
 		}
 		if err := c.hub.approvals.SettleAnswers(t, turn, false); err != nil {

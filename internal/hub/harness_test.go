@@ -404,9 +404,9 @@ func turnOf(t *testing.T, h *Hub, id string) domain.TurnInSession {
 	return must(h.query.Turn(context.Background(), id))(t)
 }
 
-func conversationOf(t *testing.T, h *Hub, id string) query.Conversation {
+func transcriptOf(t *testing.T, h *Hub, id string) query.Transcript {
 	t.Helper()
-	return must(h.query.Conversation(context.Background(), id, query.Page{}))(t)
+	return must(h.query.Transcript(context.Background(), id, query.Page{}))(t)
 }
 
 // errorOf returns the error of a call that has to fail.

@@ -17,7 +17,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/durable"
@@ -30,6 +29,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
@@ -43,7 +43,7 @@ type Hub struct {
 	configured   *config.Configuration
 	configs      *configWatch
 	events       *eventlog.Log
-	conversation *conversation.Writer
+	transcript   *transcript.Writer
 	checkpoints  *checkpoints
 	prepared     preparedWorktrees
 	intake       *intake.Intake
@@ -135,9 +135,9 @@ func (h *Hub) scheduling(ctx context.Context, change func(store.Tx) error) func(
 	}
 }
 
-// Delete deletes the conversation that an id names; see [RemovedConversation].
+// Delete deletes the conversation that an id names; see [RemovedSession].
 // If its worktree has work that is not landed, the error is of KindLosses.
-func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err error) {
+func (h *Hub) Delete(ctx context.Context, id string) (r RemovedSession, err error) {
 	w, err := h.worktreeToRemove(ctx, id)
 	if err != nil {
 		return r, err

@@ -43,7 +43,7 @@ func TestATurnIsFoldedIntoItsConversation(t *testing.T) {
 	assert.Equal(t, []any{domain.Completed, "Done."}, []any{s.State, s.Result})
 	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
-	c := conversationOf(t, h, s.HumanLayerSession)
+	c := transcriptOf(t, h, s.HumanLayerSession)
 	said := each(c.Entries, func(e query.Entry) string {
 		return fmt.Sprint(e.Kind, "/", e.Role, "/", e.Content, e.Tool, "/", e.Result)
 	})
@@ -159,7 +159,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 	s := launch(t, h, "write")
 	pendingOf(t, h, 1)
 	for _, status := range []string{"pending", "approved"} {
-		c := conversationOf(t, h, s.HumanLayerSession)
+		c := transcriptOf(t, h, s.HumanLayerSession)
 		require.Len(t, c.Entries, 2)
 		require.NotNil(t, c.Entries[1].Approval)
 		assert.Equal(t, status, c.Entries[1].Approval.Status)

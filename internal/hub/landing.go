@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -74,7 +74,7 @@ func (h *Hub) noteWorktree(ctx context.Context, session int64, text string) erro
 		if err != nil {
 			return err
 		}
-		return h.conversation.Note(t, last, conversation.NoteWorktree, text)
+		return h.transcript.Note(t, last, transcript.NoteWorktree, text)
 	})
 }
 

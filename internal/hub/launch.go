@@ -17,10 +17,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // LaunchSpec describes a turn in a new session, or in the one that SessionAlias names. Only Prompt is
@@ -123,7 +123,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 			return err
 		}
 		if without != "" {
-			if err := h.conversation.Note(t, turn, conversation.NoteWorktree, noWorktree(without)); err != nil {
+			if err := h.transcript.Note(t, turn, transcript.NoteWorktree, noWorktree(without)); err != nil {
 				return err
 			}
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // MCP gives access to the MCP servers that agents get.
@@ -136,7 +136,7 @@ func (h *Hub) tryServers(s domain.TurnInSession, agent config.Agent, servers []c
 		return
 	}
 	h.servers.Try(mcp.Gets{
-		Run: s.Turn.ID, Thread: s.Turn.Session, Dir: s.Session.CWD,
+		Turn: s.Turn.ID, Session: s.Turn.Session, Dir: s.Session.CWD,
 		Environment: agent.Variables(h.environments.of(s.Turn.ID), h.opts.Getenv), Servers: servers,
 	})
 }
@@ -155,14 +155,14 @@ func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 			return err
 		}
 		text := h.keys.Of(turn.Session).Text(text)
-		report, err := json.Marshal(catalog.ReportedError{Code: conversation.MCPServerFailed, Message: text})
+		report, err := json.Marshal(catalog.ReportedError{Code: transcript.MCPServerFailed, Message: text})
 		if err != nil {
 			return err
 		}
 		if _, err := t.Append(turn.Event(domain.AgentErrorReported{Report: report})); err != nil {
 			return err
 		}
-		return h.conversation.ErrorReported(t, turn, conversation.MCPServerFailed, text)
+		return h.transcript.ErrorReported(t, turn, transcript.MCPServerFailed, text)
 	})
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("that an MCP server does not work could not be noted", "err", err)

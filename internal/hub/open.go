@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // This file opens a hub and closes it.
@@ -63,7 +63,7 @@ func newHub(ctx context.Context, opts Options) *Hub {
 	h.configured = &config.Configuration{
 		Agents: opts.Configuration, Current: opts.Configuration.Current, Logger: h.log,
 	}
-	h.conversation = conversation.New(h.ctx,
+	h.transcript = transcript.New(h.ctx,
 		func(turn int64) (domain.TurnInSession, bool) { return h.query.Known(turn) })
 	h.cutShort = &cutShortByFullDisk{hub: h, turns: make(map[int64]struct{})}
 	h.health = store.NewMonitor(store.MonitorOptions{
@@ -78,7 +78,7 @@ func newHub(ctx context.Context, opts Options) *Hub {
 func (h *Hub) openStore(ctx context.Context) (err error) {
 	h.store, err = h.opts.Project.OpenStore(ctx, store.Options{
 		Now: h.opts.Now, Valid: h.opts.Project.Valid, Damaged: h.health.Damaged,
-		Committed: h.committed, RolledBack: h.conversation.RolledBack,
+		Committed: h.committed, RolledBack: h.transcript.RolledBack,
 	})
 	if err != nil {
 		return err

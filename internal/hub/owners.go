@@ -31,7 +31,7 @@ func (h *Hub) Intake() *intake.Intake { return h.intake }
 
 func (h *Hub) newIntake() *intake.Intake {
 	return intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Turns: forIntake{h}, Answers: h.approvals,
+		Store: h.store, Transcript: h.transcript, Turns: forIntake{h}, Answers: h.approvals,
 		Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: h.rootOf, Logger: h.log,
 	})
 }
@@ -252,7 +252,7 @@ func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
 		Acquire: func(ctx context.Context) (terminal.Executor, error) {
 			return h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
 		},
-		Directory: h.directory, Runs: h.query, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
+		Directory: h.directory, Turns: h.query, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
 	})
 }
 
@@ -327,7 +327,7 @@ func (h *Hub) newGates() *gate.Engine {
 		return gate.Configured{Gates: now.Gates, Waiting: now.WaitingGates}, nil
 	}
 	return gate.New(h.ctx, gate.Options{
-		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom,
+		Store: h.store, Turns: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom,
 		Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
 	})
 }
@@ -368,7 +368,7 @@ func (f forGates) MayStart(store.Tx) { f.hub.mayStart = true }
 
 // Say implements [gate.Runs].
 func (f forGates) Say(t store.Tx, turn domain.Turn, text string) error {
-	return f.hub.conversation.GatesChecked(t, turn, text)
+	return f.hub.transcript.GatesChecked(t, turn, text)
 }
 
 // Environment implements [gate.Runs].

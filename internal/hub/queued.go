@@ -59,7 +59,7 @@ func (h *Hub) EditQueued(ctx context.Context, id, prompt string) error {
 		if err := t.UpdateTurn(turn); err != nil {
 			return err
 		}
-		text, truncated, err := h.conversation.EditPrompt(t, turn)
+		text, truncated, err := h.transcript.EditPrompt(t, turn)
 		if err != nil {
 			return err
 		}

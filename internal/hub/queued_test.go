@@ -95,13 +95,13 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	<-daemons
 	next := must(h.Continue(ctx, ContinueSpec{From: first.HumanLayerSession, Prompt: "second", Source: domain.SourceSession}))(t)
 	daemon := <-daemons
-	asked, begun := count("RunsIn"), make(chan string, 1)
+	asked, begun := count("TurnsIn"), make(chan string, 1)
 	go func() {
 		r, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Session.UUID, TaskID: first.UUID})
 		assert.NoError(t, err)
 		begun <- r.TaskID
 	}()
-	require.Eventually(t, func() bool { return count("RunsIn") > asked }, within, time.Millisecond, "it sees the prompt's run")
+	require.Eventually(t, func() bool { return count("TurnsIn") > asked }, within, time.Millisecond, "it sees the prompt's run")
 	close(release)
 	assert.Equal(t, next.UUID, <-begun)
 }

@@ -18,8 +18,8 @@ type removalMemory struct {
 	Log interface{ Forget() }
 }
 
-// RemovedConversation reports what was deleted.
-type RemovedConversation struct {
+// RemovedSession reports what was deleted.
+type RemovedSession struct {
 	Session string // its id
 	Deleted int    // number of deleted runs
 	Kept    int    // number of turns kept for forks
@@ -28,7 +28,7 @@ type RemovedConversation struct {
 }
 
 // removalChange returns [removalConversation] as a store transaction; the result goes to r.
-func removalChange(ctx context.Context, id string, memory removalMemory, r *RemovedConversation) func(store.Tx) error {
+func removalChange(ctx context.Context, id string, memory removalMemory, r *RemovedSession) func(store.Tx) error {
 	return func(t store.Tx) (err error) {
 		*r, err = removalConversation(ctx, t, id, memory)
 		return err
@@ -42,26 +42,26 @@ func removalChange(ctx context.Context, id string, memory removalMemory, r *Remo
 // of domain.KindBadState; drafts are deleted.
 func removalConversation(
 	ctx context.Context, t store.Tx, id string, memory removalMemory,
-) (RemovedConversation, error) {
+) (RemovedSession, error) {
 	n, err := t.FindSession(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return RemovedConversation{}, domain.Errorf(domain.KindTurnNotFound, "no session or turn has the id %q",
+		return RemovedSession{}, domain.Errorf(domain.KindTurnNotFound, "no session or turn has the id %q",
 			id)
 	}
 	if err != nil {
-		return RemovedConversation{}, err
+		return RemovedSession{}, err
 	}
 	session, err := t.Session(ctx, n)
 	if err != nil {
-		return RemovedConversation{}, err
+		return RemovedSession{}, err
 	}
 	turns, err := t.TurnsOfSession(ctx, n, 0)
 	if err != nil {
-		return RemovedConversation{}, err
+		return RemovedSession{}, err
 	}
 	forked, err := t.ForkedUpTo(ctx, n)
 	if err != nil {
-		return RemovedConversation{}, err
+		return RemovedSession{}, err
 	}
 	gone := domain.SessionDeleted{SessionUUID: session.UUID}
 	for _, turn := range turns {
@@ -69,7 +69,7 @@ func removalConversation(
 		case turn.ID <= forked:
 			gone.Kept++
 		case !turn.State.Ended() && turn.State != domain.Draft:
-			return RemovedConversation{}, domain.Errorf(domain.KindBadState,
+			return RemovedSession{}, domain.Errorf(domain.KindBadState,
 				"%s is %s: interrupt it before you delete its session", turn.Label(),
 				turn.State.Words())
 		default:
@@ -82,15 +82,15 @@ func removalConversation(
 		after = forked
 		session.Archived = true
 		if err := t.UpdateSession(session); err != nil {
-			return RemovedConversation{}, err
+			return RemovedSession{}, err
 		}
 	}
 	if err := t.DeleteTurns(n, after); err != nil {
-		return RemovedConversation{}, err
+		return RemovedSession{}, err
 	}
 	if _, err := t.Append(domain.Event{Session: n, Payload: gone}); err != nil {
-		return RemovedConversation{}, err
+		return RemovedSession{}, err
 	}
 	t.AfterCommit(memory.Log.Forget)
-	return RemovedConversation{Session: session.UUID, Deleted: len(gone.Turns), Kept: gone.Kept}, nil
+	return RemovedSession{Session: session.UUID, Deleted: len(gone.Turns), Kept: gone.Kept}, nil
 }

@@ -109,7 +109,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	for _, n := range c.all() {
 		assert.NoError(t, errorOf(json.Marshal(n.Payload)), "%T", n.Payload)
 	}
-	conversationOf(t, h, s.UUID)
+	transcriptOf(t, h, s.UUID)
 }
 
 func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
@@ -163,9 +163,9 @@ func TestALateReportChangesNothing(t *testing.T) {
 	var late catalog.ContentDelta
 	late.Delta.Text = "too late"
 	assert.False(t, forIntake{h}.GoesOn(s.Turn.ID))
-	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Turn.ID, late, false) }))
+	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.transcript.Delta(tx, s.Turn.ID, late, false) }))
 	assert.Equal(t, last, h.events.Last())
-	c := conversationOf(t, h, s.UUID)
+	c := transcriptOf(t, h, s.UUID)
 	assert.Len(t, c.Entries, 2)
 	assert.False(t, c.Entries[1].Open)
 }
@@ -253,7 +253,7 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 		s = await(t, h, s)
 		assert.Equal(t, domain.Completed, s.State, s.Error)
 		var text strings.Builder
-		for _, e := range conversationOf(t, h, s.UUID).Entries {
+		for _, e := range transcriptOf(t, h, s.UUID).Entries {
 			if e.Kind == domain.ItemMessage && e.Role == "assistant" {
 				text.WriteString(e.Content)
 			}

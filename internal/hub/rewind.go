@@ -13,10 +13,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // RewindSpec says how far the files of a conversation go back.
@@ -446,6 +446,6 @@ func (w *rewinding) note(ctx context.Context, text string) error {
 		if err != nil {
 			return err
 		}
-		return w.hub.conversation.Note(t, last, conversation.NoteRewound, text)
+		return w.hub.transcript.Note(t, last, transcript.NoteRewound, text)
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // schedule starts queued turns while slots are free: higher priority first, then in order of
@@ -132,7 +132,7 @@ func (h *Hub) attach(t store.Tx, session domain.Session, list []domain.Content) 
 	if err != nil {
 		return err
 	}
-	return conversation.Attach(t, list)
+	return transcript.Attach(t, list)
 }
 
 // checkRoom returns an error if the queue is full.
@@ -163,9 +163,9 @@ func (h *Hub) enqueue(t store.Tx, turn *domain.Turn, session domain.Session) err
 		return err
 	}
 	if turn.Source == domain.SourceAgent {
-		err = h.conversation.WentOn(t, *turn, ownTurnOf(*turn).trigger())
+		err = h.transcript.WentOn(t, *turn, ownTurnOf(*turn).trigger())
 	} else {
-		err = h.conversation.Prompt(t, *turn, session)
+		err = h.transcript.Prompt(t, *turn, session)
 		h.environments.keep(t, turn.ID, h.client)
 		queued := *turn
 		t.AfterCommit(func() { h.yieldTo(queued) })
@@ -201,7 +201,7 @@ func (h *Hub) noteAnotherAgent(t store.Tx, turn domain.Turn) error {
 	if err != nil || before.Session != turn.Session || before.Agent == turn.Agent || before.Agent == "" {
 		return err
 	}
-	return h.conversation.AnotherAgent(t, turn, before.Agent)
+	return h.transcript.AnotherAgent(t, turn, before.Agent)
 }
 
 // startQueue holds started turns that wait for execution.

@@ -226,7 +226,7 @@ type crowded struct {
 func (c *crowded) HasRoom(want catalog.LeaseRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.full[want.Thread]
+	return !c.full[want.Session]
 }
 
 func TestATurnWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {

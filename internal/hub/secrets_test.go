@@ -77,8 +77,8 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that conversation's")
 	hasEnd(t, c, 2)
 
-	conversation := conversationOf(t, h, first.UUID)
-	texts := each(conversation.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) + e.Result })
+	transcript := transcriptOf(t, h, first.UUID)
+	texts := each(transcript.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) + e.Result })
 	assert.Subset(t, texts, []string{
 		"one [secret] two [secret] three 1234567 sk-01", "another", "thought [secret]",
 		`echo [secret]{"command":"echo [secret]"}was [secret]`, "[secret]", "before the question " + secret[:5],
@@ -122,7 +122,7 @@ func TestAKeyInTwoMessages(t *testing.T) {
 	})
 	await(t, h, launch(t, h, "none"))
 	s := await(t, h, launch(t, h, "p"))
-	c := conversationOf(t, h, s.UUID)
+	c := transcriptOf(t, h, s.UUID)
 	texts := each(c.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) })
 	assert.Equal(t, []string{"p", "one sk-0", "[secret] two [secret]", "[secret] three [secret]", `[secret]{"first":"[secret]","rest":"[secret]"}`}, texts)
 }

@@ -60,8 +60,8 @@ func (h *Hub) transition(t store.Tx, turn *domain.Turn, to domain.State, why out
 	if to.Ended() {
 		turn.Ended = t.Now()
 		if why.leaveOpen {
-			h.conversation.Drop(t, turn.ID)
-		} else if err := h.conversation.End(t, turn); err != nil {
+			h.transcript.Drop(t, turn.ID)
+		} else if err := h.transcript.End(t, turn); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.JSONEq(t, `{"b":2}`, string(launched.Metadata))
 	await(t, h, launched)
 	assert.Equal(t, []string{"its own", "another"}, given.all())
-	c := conversationOf(t, h, other.HumanLayerSession)
+	c := transcriptOf(t, h, other.HumanLayerSession)
 	require.Len(t, c.Entries, 1)
 	assert.Equal(t, "another", c.Entries[0].Content)
 	want := []string{"draft queued", "queued starting", "starting running", "running completed"}

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -88,7 +88,7 @@ func (h *Hub) configuredWorktrees(restricted bool) (w config.Worktrees, waits bo
 // sayInWorktree tells the readers of a conversation about its worktree, before a turn.
 func (h *Hub) sayInWorktree(turn domain.Turn, text string) {
 	err := h.write(h.ctx, func(t store.Tx) error {
-		return h.conversation.Note(t, turn, conversation.NoteWorktree, text)
+		return h.transcript.Note(t, turn, transcript.NoteWorktree, text)
 	})
 	if err != nil && h.ctx.Err() == nil {
 		h.log.Warn("a note about a worktree was not stored", "text", text, "err", err)

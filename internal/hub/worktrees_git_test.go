@@ -242,7 +242,7 @@ func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
 	<-begun
 	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: turn.UUID, Prompt: "more"}))(t)
 	require.Eventually(t, func() bool {
-		for _, e := range conversationOf(t, w.hub, more.HumanLayerSession).Entries {
+		for _, e := range transcriptOf(t, w.hub, more.HumanLayerSession).Entries {
 			if strings.HasPrefix(e.Content, "Waiting for the worktree") {
 				return true
 			}

@@ -65,7 +65,7 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 		if r.delta.Meta != nil {
 			r.delta.Meta = secrets.JSON(r.delta.Meta)
 		}
-		return w.opts.Conversation.Late(t, turn, r.delta, r.kind == catalog.EventThinkingChunk, secrets.Text)
+		return w.opts.Transcript.Late(t, turn, r.delta, r.kind == catalog.EventThinkingChunk, secrets.Text)
 	case catalog.EventNotice, catalog.EventCompaction:
 		return w.recordNote(t, turn, r)
 	case catalog.EventUsage:
@@ -81,7 +81,7 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 			if _, err := t.ToolItem(w.ctx, turn.ID, call.ToolID); err != nil {
 				return err
 			}
-			return w.opts.Conversation.Tool(t, &turn, call, r.blocks, r.kind == catalog.EventToolResult)
+			return w.opts.Transcript.Tool(t, &turn, call, r.blocks, r.kind == catalog.EventToolResult)
 		})
 	}}
 	unpacked.take(r)
@@ -99,7 +99,7 @@ func (w *recorder) recordBackground(t store.Tx, turn domain.Turn, s catalog.Sess
 		return err
 	}
 	if s.Ended && len(before.Background) > 0 {
-		if err := w.opts.Conversation.BackgroundCut(t, turn, before.Background); err != nil {
+		if err := w.opts.Transcript.BackgroundCut(t, turn, before.Background); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (in *Intake) CutBackground(t store.Tx) error {
 	for _, s := range sessions {
 		turn, err := t.LastTurn(in.recorder.ctx, s.Session)
 		if err == nil {
-			err = in.opts.Conversation.BackgroundCut(t, turn, s.Background)
+			err = in.opts.Transcript.BackgroundCut(t, turn, s.Background)
 		}
 		if err == nil {
 			err = in.recorder.recordAgentSession(t, turn, catalog.Session{Background: []domain.BackgroundTask{}})

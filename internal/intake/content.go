@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // maxTurnContent limits the bytes of content stored for the agent of a turn. Repeated content counts
@@ -53,11 +53,11 @@ func (u *unpacker) take(r report) {
 func (u *unpacker) read(turn int64, blocks []catalog.ContentBlock) []domain.Content {
 	list := make([]domain.Content, 0, len(blocks))
 	for i, b := range blocks {
-		if i == conversation.MaxBlocks {
+		if i == transcript.MaxBlocks {
 			u.problem(turn, fmt.Sprintf("it is more than %d blocks", i))
 			break
 		}
-		c, err := conversation.ReadContent(b)
+		c, err := transcript.ReadContent(b)
 		if err == nil {
 			err = u.admit(&c)
 		}
@@ -78,7 +78,7 @@ func (u *unpacker) admit(c *domain.Content) error {
 	if !u.secrets.None() {
 		if clean := u.secrets.Text(string(c.Data)); clean != string(c.Data) {
 			c.Data = []byte(clean)
-			conversation.Seal(c)
+			transcript.Seal(c)
 		}
 	}
 	if u.kept[c.Attachment] {
@@ -97,7 +97,7 @@ func (u *unpacker) admit(c *domain.Content) error {
 
 func (u *unpacker) problem(turn int64, why string) {
 	u.pass(report{turn: turn, kind: catalog.EventError, data: encode(catalog.ReportedError{
-		Code: conversation.ContentRefused, Message: "content that the agent sent was left out: " + why,
+		Code: transcript.ContentRefused, Message: "content that the agent sent was left out: " + why,
 	})})
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // problems returns why content was left out.
@@ -117,7 +117,7 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 		list := r.report(t, catalog.EventContent, data)
 		why := problems(list)
 		if assert.Len(t, why, 1, want) {
-			assert.Contains(t, why[0], conversation.ContentRefused)
+			assert.Contains(t, why[0], transcript.ContentRefused)
 			assert.Contains(t, why[0], want)
 			require.Len(t, list, 2, want)
 			kept := list[1].(domain.MessageAdded)
@@ -130,7 +130,7 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 	assert.Equal(t, result, r.desk.turn.Judge(result), "the run has completed nevertheless")
 }
 
-func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, conversation.MaxBlock+1)) }
+func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, transcript.MaxBlock+1)) }
 
 func TestTheContentOfATurnIsBounded(t *testing.T) {
 	r := newRecords(t)
@@ -139,21 +139,21 @@ func TestTheContentOfATurnIsBounded(t *testing.T) {
 		data[0] = n
 		return `{"content":{"type":"image","mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
 	}
-	most := maxTurnContent / conversation.MaxBlock
+	most := maxTurnContent / transcript.MaxBlock
 	for n := range most {
-		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n), conversation.MaxBlock))))
+		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n), transcript.MaxBlock))))
 	}
-	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most), conversation.MaxBlock))), 1)
-	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, conversation.MaxBlock))), "it is there already")
-	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxTurnContent%conversation.MaxBlock))), "the limit itself")
+	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most), transcript.MaxBlock))), 1)
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, transcript.MaxBlock))), "it is there already")
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxTurnContent%transcript.MaxBlock))), "the limit itself")
 	assert.Len(t, problems(r.report(t, catalog.EventContent, image(0, 1))), 1, "one byte more")
 	assert.Empty(t, problems(r.report(t, catalog.EventContent, `{"content":{"type":"resource_link","uri":"u"}}`)))
 
-	many := `{"tool_id":"t","content":[` + strings.Repeat(`{"type":"resource_link","uri":"u"},`, conversation.MaxBlocks) + `{"type":"resource_link","uri":"u"}]}`
+	many := `{"tool_id":"t","content":[` + strings.Repeat(`{"type":"resource_link","uri":"u"},`, transcript.MaxBlocks) + `{"type":"resource_link","uri":"u"}]}`
 	assert.Len(t, problems(r.report(t, catalog.EventToolResult, many)), 1)
 	item, err := r.store.ToolItem(t.Context(), r.turn.ID, "t")
 	require.NoError(t, err)
-	assert.Len(t, item.Data.(domain.ToolDetails).Blocks, conversation.MaxBlocks)
+	assert.Len(t, item.Data.(domain.ToolDetails).Blocks, transcript.MaxBlocks)
 }
 
 func TestKeysAreTakenOutOfContent(t *testing.T) {

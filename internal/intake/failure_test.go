@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 var errBroken = errors.New("the store is broken")
@@ -129,7 +129,7 @@ func TestNoErrorOfAReportIsLost(t *testing.T) {
 		{catalog.EventMode, `{"current":"plan","available":["plan"]}`, 6},
 		{catalog.EventSession, `{"mode":{"current":"ask"},"model":{"current":"small"}}`, 6},
 		{catalog.EventSilence, `{"since_ms":7000,"note":"n","ended":true}`, 4},
-		{catalog.EventError, `{"message":"x","code":"` + conversation.ContentRefused + `"}`, 3},
+		{catalog.EventError, `{"message":"x","code":"` + transcript.ContentRefused + `"}`, 3},
 		{catalog.EventRaw, `{"x":1}`, 2},
 		{catalog.EventRaw, ``, 2},
 		{catalog.EventPermissionTaken, `{"approval_ids":["a"]}`, 2},

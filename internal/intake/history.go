@@ -72,7 +72,7 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 		switch {
 		case err != nil:
 		case p.said:
-			err = in.opts.Conversation.Said(t, turn, p.text, p.content)
+			err = in.opts.Transcript.Said(t, turn, p.text, p.content)
 		default:
 			p.turn = id
 			err = in.recorder.record(t, p.report)
@@ -91,7 +91,7 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 func (in *Intake) endMessageOf(t store.Tx, id int64) (domain.Turn, error) {
 	turn, err := t.Turn(in.recorder.ctx, id)
 	if err == nil {
-		err = in.opts.Conversation.CloseMessage(t, &turn)
+		err = in.opts.Transcript.CloseMessage(t, &turn)
 	}
 	return turn, err
 }

@@ -12,10 +12,10 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // Turns is the intake's access to turns.
@@ -68,15 +68,15 @@ type Queue interface {
 
 // Options configure an Intake. All but Budget and Logger are required.
 type Options struct {
-	Store        Queue
-	Conversation *conversation.Writer
-	Turns        Turns
-	Answers      Answers
-	Budget       Budget // nil: no limits
-	Health       Health
-	Keys         func(session int64) *redact.Secrets // secrets of a session's agents
-	Root         func(path string) string            // the directory to which the name of a file is relative in diffs
-	Logger       *slog.Logger
+	Store      Queue
+	Transcript *transcript.Writer
+	Turns      Turns
+	Answers    Answers
+	Budget     Budget // nil: no limits
+	Health     Health
+	Keys       func(session int64) *redact.Secrets // secrets of a session's agents
+	Root       func(path string) string            // the directory to which the name of a file is relative in diffs
+	Logger     *slog.Logger
 }
 
 // Intake receives the reports of agents. Its methods may be called from any goroutine.

@@ -21,7 +21,7 @@ import (
 func (w *recorder) record(t store.Tx, r report) error {
 	err := w.recordReport(t, r)
 	if err != nil {
-		w.opts.Conversation.Drop(t, r.turn)
+		w.opts.Transcript.Drop(t, r.turn)
 	}
 	return err
 }
@@ -32,9 +32,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	}
 	switch r.kind {
 	case catalog.EventContentDelta:
-		return w.opts.Conversation.Delta(t, r.turn, r.delta, false)
+		return w.opts.Transcript.Delta(t, r.turn, r.delta, false)
 	case catalog.EventThinkingChunk:
-		return w.opts.Conversation.Delta(t, r.turn, r.delta, true)
+		return w.opts.Transcript.Delta(t, r.turn, r.delta, true)
 	}
 	if r.between != nil {
 		return decoded(r, func(s catalog.Session) error { return w.recordBetween(t, *r.between, s) })
@@ -48,29 +48,29 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	}
 	switch r.kind {
 	case catalog.EventMessageStart, catalog.EventMessageStop:
-		return w.opts.Conversation.CloseMessage(t, &turn)
+		return w.opts.Transcript.CloseMessage(t, &turn)
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		return decoded(r, func(call catalog.ToolCall) error {
 			return w.recordTool(t, turn, call, r)
 		})
 	case catalog.EventContent:
-		return w.opts.Conversation.Content(t, &turn, r.parent, r.blocks, r.thought)
+		return w.opts.Transcript.Content(t, &turn, r.parent, r.blocks, r.thought)
 	case catalog.EventUserMessage:
 		return decoded(r, func(m catalog.UserMessage) error {
-			return w.opts.Conversation.Steered(t, &turn, m.Text)
+			return w.opts.Transcript.Steered(t, &turn, m.Text)
 		})
 	case catalog.EventNotice, catalog.EventCompaction:
 		return w.recordNote(t, turn, r)
 	case catalog.EventPlan:
-		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, turn, plan) })
+		return decoded(r, func(plan catalog.Plan) error { return w.opts.Transcript.Plan(t, turn, plan) })
 	case catalog.EventFileChange:
-		return w.opts.Conversation.File(t, turn, *r.change)
+		return w.opts.Transcript.File(t, turn, *r.change)
 	case catalog.EventPermissionTaken:
 		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, turn.ID, p.ApprovalIDs) })
 	case catalog.EventElicitationDone:
 		return decoded(r, func(e catalog.ElicitationDone) error { return w.opts.Answers.Done(t, turn, e.ApprovalID) })
 	case catalog.EventDenialEndedTurn:
-		return w.opts.Conversation.DenialEndedTurn(t, &turn)
+		return w.opts.Transcript.DenialEndedTurn(t, &turn)
 	case catalog.EventNativeSession:
 		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, turn, n) })
 	case catalog.EventUsage:
@@ -106,9 +106,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 // recordNote stores what an agent reports of its work besides messages.
 func (w *recorder) recordNote(t store.Tx, turn domain.Turn, r report) error {
 	if r.kind == catalog.EventNotice {
-		return decoded(r, func(n catalog.Notice) error { return w.opts.Conversation.Notice(t, turn, n) })
+		return decoded(r, func(n catalog.Notice) error { return w.opts.Transcript.Notice(t, turn, n) })
 	}
-	return decoded(r, func(c catalog.Compaction) error { return w.opts.Conversation.Compacted(t, turn, c) })
+	return decoded(r, func(c catalog.Compaction) error { return w.opts.Transcript.Compacted(t, turn, c) })
 }
 
 // recordError announces an error that does not end a turn. If the conversation needs it, it becomes
@@ -121,7 +121,7 @@ func (w *recorder) recordError(t store.Tx, turn domain.Turn, r report) error {
 	if json.Unmarshal(r.data, &e) != nil {
 		return nil
 	}
-	return w.opts.Conversation.ErrorReported(t, turn, e.Code, e.Message)
+	return w.opts.Transcript.ErrorReported(t, turn, e.Code, e.Message)
 }
 
 // recordUsage stores the usage of a turn so far. 0 means not reported.
@@ -160,7 +160,7 @@ func (w *recorder) recordUsage(t store.Tx, turn domain.Turn, u catalog.Usage) er
 // recordTool stores a reported tool call and counts those that begin or end.
 func (w *recorder) recordTool(t store.Tx, turn domain.Turn, call catalog.ToolCall, r report) error {
 	ended := r.kind == catalog.EventToolResult
-	if err := w.opts.Conversation.Tool(t, &turn, call, r.blocks, ended); err != nil {
+	if err := w.opts.Transcript.Tool(t, &turn, call, r.blocks, ended); err != nil {
 		return err
 	}
 	switch {
@@ -183,7 +183,7 @@ func (w *recorder) recordSilence(t store.Tx, turn domain.Turn, s catalog.Silence
 	if err := announce(t, turn, p); err != nil || !s.Ended {
 		return err
 	}
-	return w.opts.Conversation.Silence(t, turn, s)
+	return w.opts.Transcript.Silence(t, turn, s)
 }
 
 // recordSession stores the agent's own session id of a turn.
@@ -199,14 +199,14 @@ func (w *recorder) recordSession(t store.Tx, turn domain.Turn, n catalog.NativeS
 	}
 	w.opts.Turns.Changed(t, turn.ID)
 	if replaced {
-		if err := w.opts.Conversation.SessionReplaced(t, turn); err != nil {
+		if err := w.opts.Transcript.SessionReplaced(t, turn); err != nil {
 			return err
 		}
 	}
 	if n.Forked {
 		last, err := t.LastTurn(w.ctx, session.Parent)
 		if err == nil && last.ID != session.ForkTurn {
-			err = w.opts.Conversation.ForkedLater(t, turn)
+			err = w.opts.Transcript.ForkedLater(t, turn)
 		}
 		if err != nil {
 			return err

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // records is a desk whose intake writes to a real store.
@@ -64,7 +64,7 @@ func newRecords(t *testing.T) *records {
 	t.Cleanup(func() { s.Close() })
 	r.store = s
 	r.Intake = New(t.Context(), Options{
-		Store: s, Conversation: conversation.New(t.Context(), func(int64) (domain.TurnInSession, bool) { return domain.TurnInSession{}, false }),
+		Store: s, Transcript: transcript.New(t.Context(), func(int64) (domain.TurnInSession, bool) { return domain.TurnInSession{}, false }),
 		Turns: r, Answers: r, Health: r, Root: func(string) string { return "/root" },
 	})
 	t.Cleanup(r.Close)

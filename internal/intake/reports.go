@@ -11,10 +11,10 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // ReportMessage receives one event of an agent.
@@ -116,10 +116,10 @@ type report struct {
 	turn   int64
 	kind   string // catalog.Event…, or kind…
 	data   json.RawMessage
-	delta  catalog.ContentDelta     // for a delta, which has no data
-	change *conversation.FileChange // for a changed file
-	blocks []domain.Content         // for content and tool calls; not in data
-	parent string                   // for content: the sub-agent's tool call
+	delta  catalog.ContentDelta   // for a delta, which has no data
+	change *transcript.FileChange // for a changed file
+	blocks []domain.Content       // for content and tool calls; not in data
+	parent string                 // for content: the sub-agent's tool call
 
 	thought bool // for content: part of a thought
 
@@ -168,8 +168,8 @@ func (in *Intake) reportOf(turn int64, kind string, data json.RawMessage) (repor
 }
 
 // fileChange makes the diff of a reported file change.
-func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, error) {
-	var c conversation.FileChange
+func (in *Intake) fileChange(data json.RawMessage) (*transcript.FileChange, error) {
+	var c transcript.FileChange
 	if err := json.Unmarshal(data, &c.FileChange); err != nil {
 		return nil, err
 	}

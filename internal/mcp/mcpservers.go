@@ -182,13 +182,13 @@ type mcpserversDefinition [sha256.Size]byte
 
 // asker is a run whose agent got a server under a name.
 type asker struct {
-	run, thread int64
+	turn, session int64
 	server      string
 }
 
 // noticeKey identifies a notice to a conversation.
 type noticeKey struct {
-	thread int64
+	session int64
 	server mcpserversDefinition
 }
 
@@ -210,7 +210,7 @@ func (s *Servers) Close(ctx context.Context) error {
 
 // Gets is a run's agent with its servers.
 type Gets struct {
-	Run, Thread int64
+	Turn, Session int64
 	Dir         string
 	Environment map[string]string // the agent's own, without secrets
 	Servers     []catalog.MCPServer
@@ -226,10 +226,10 @@ func (s *Servers) Try(g Gets) {
 	for _, server := range g.Servers {
 		d, err := hash(server, g)
 		waiting, isTried := s.tried[d]
-		if err != nil || s.works.has(d) || s.notified.has(noticeKey{g.Thread, d}) || !isTried && len(s.tried) >= most {
+		if err != nil || s.works.has(d) || s.notified.has(noticeKey{g.Session, d}) || !isTried && len(s.tried) >= most {
 			continue
 		}
-		s.tried[d] = append(waiting, asker{g.Run, g.Thread, server.Name})
+		s.tried[d] = append(waiting, asker{g.Turn, g.Session, server.Name})
 		if !isTried {
 			s.work.Go(func() { s.try(d, server, g) })
 		}
@@ -242,7 +242,7 @@ func (s *Servers) Unanswered(run int64) (names []string) {
 	defer s.mu.Unlock()
 	for _, askers := range s.tried {
 		for _, who := range askers {
-			if who.run == run {
+			if who.turn == run {
 				names = append(names, who.server)
 			}
 		}
@@ -275,7 +275,7 @@ func (s *Servers) try(d mcpserversDefinition, server catalog.MCPServer, g Gets) 
 		text = withoutSecrets(problem.Of(server.Name), server, g.Environment)
 	}
 	for _, who := range s.tells(d, problem == nil, text != "") {
-		s.opts.Tell(s.ctx, who.run, text)
+		s.opts.Tell(s.ctx, who.turn, text)
 	}
 }
 
@@ -289,7 +289,7 @@ func (s *Servers) tells(d mcpserversDefinition, works, tell bool) (askers []aske
 		s.works.add(d)
 	}
 	for _, who := range waited {
-		if key := (noticeKey{who.thread, d}); tell && !s.notified.has(key) {
+		if key := (noticeKey{who.session, d}); tell && !s.notified.has(key) {
 			s.notified.add(key)
 			askers = append(askers, who)
 		}

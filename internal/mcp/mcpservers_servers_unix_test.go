@@ -56,9 +56,9 @@ func newWorld(t *testing.T, patience time.Duration) *world {
 func (w *world) close() { _ = w.servers.Close(context.WithoutCancel(w.t.Context())) }
 
 // gets gives the agent of a run servers with the given behaviour.
-func (w *world) gets(run, thread int64, does ...string) {
+func (w *world) gets(turn, session int64, does ...string) {
 	w.t.Helper()
-	w.servers.Try(mcp.Gets{Run: run, Thread: thread, Dir: w.dir, Servers: []catalog.MCPServer{
+	w.servers.Try(mcp.Gets{Turn: turn, Session: session, Dir: w.dir, Servers: []catalog.MCPServer{
 		{Name: does[0], Command: "./server", Args: does, Env: map[string]string{"TOKEN": "guarded-secret"}},
 	}})
 }
@@ -146,7 +146,7 @@ func TestNothingIsTriedWhereThatIsTurnedOff(t *testing.T) {
 	w.enabled.Store(false)
 	w.gets(1, 10, "fails")
 	w.enabled.Store(true)
-	w.servers.Try(mcp.Gets{Run: 2, Thread: 11, Dir: w.dir, Servers: []catalog.MCPServer{{Name: "gone", Command: "no-such-program"}}}) // the executor reports that
+	w.servers.Try(mcp.Gets{Turn: 2, Session: 11, Dir: w.dir, Servers: []catalog.MCPServer{{Name: "gone", Command: "no-such-program"}}}) // the executor reports that
 	w.gets(3, 12, "fails")
 	assert.Equal(t, "3: "+failed, w.hears())
 	w.close()

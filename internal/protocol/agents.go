@@ -121,10 +121,10 @@ type NativeSessionDeleteParams struct {
 
 func (p NativeSessionDeleteParams) Check() error { return NotEmpty("native_session_id", p.ID) }
 
-// MCPServerOwner names the agent or conversation of servers.
+// MCPServerOwner names the agent or session of servers.
 type MCPServerOwner struct {
-	Agent  string `json:"agent,omitempty" doc:"The agent whose servers are meant. Default: the agent of the thread, or the default agent."`
-	Thread string `json:"thread,omitempty" doc:"A conversation, by any id. Adds its own servers, and its directory applies."`
+	Agent   string `json:"agent,omitempty" doc:"The agent whose servers are meant. Default: the agent of the session, or the default agent."`
+	Session Ref    `json:"session,omitempty" doc:"A session. Adds its own servers, and its directory applies."`
 }
 
 // MCPServerName names one server.

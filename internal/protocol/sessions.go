@@ -34,7 +34,7 @@ type AgentSettings struct {
 	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
 	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it (\"Files\")."`
 	MaxTurns              uint            `json:"max_turns,omitempty" doc:"Rounds of tool calls after which the hub interrupts the agent. 0: as configured."`
-	Budget                *RunBudget      `json:"budget,omitempty" doc:"Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session."`
+	Budget                *TurnBudget     `json:"budget,omitempty" doc:"Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session."`
 }
 
 // A MCPServerConfig is HumanLayer's configuration of a server. The server's name is its key.

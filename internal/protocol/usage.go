@@ -6,8 +6,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A RunBudget limits a run.
-type RunBudget struct {
+// A TurnBudget limits a run.
+type TurnBudget struct {
 	Turns   uint    `json:"turns,omitempty" doc:"Rounds of tool calls; 0: as configured."`
 	TimeMS  uint    `json:"time_ms,omitempty" doc:"Working time of the agent in milliseconds; waiting for people does not count. 0: as configured."`
 	Tokens  uint    `json:"tokens,omitempty" doc:"Tokens read and written; 0: as configured."`
@@ -16,7 +16,7 @@ type RunBudget struct {
 }
 
 // Check refuses a negative cost, which the schema allows. nil is accepted.
-func (b *RunBudget) Check() error {
+func (b *TurnBudget) Check() error {
 	if b == nil || b.CostUSD >= 0 {
 		return nil
 	}

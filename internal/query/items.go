@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // ItemsPage selects items of a session or a turn. The zero value selects the last ones.
@@ -150,7 +150,7 @@ func (q *Queries) unfinished(ctx context.Context, turn domain.TurnHead) ([]domai
 	if open, err := q.isWriting(ctx, turn); err != nil || !open {
 		return nil, err
 	}
-	item, err := conversation.Open(ctx, q.store, turn.ID)
+	item, err := transcript.Open(ctx, q.store, turn.ID)
 	if item == nil {
 		return nil, err
 	}

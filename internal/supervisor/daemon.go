@@ -58,12 +58,12 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 	return d.refuse(p.TaskID, "report_error", d.Daemon.ReportError(ctx, p))
 }
 
-var errOthersConversation = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
+var errOthersSession = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
 
 // BeginTurn accepts a call for a conversation whose agent the executor has.
 func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	if p.TaskID == "" || !d.process.inventory.has(p.TaskID) || !d.process.holds(p.SessionID) {
-		return catalog.BeginTurnResult{}, d.wire(errOthersConversation)
+		return catalog.BeginTurnResult{}, d.wire(errOthersSession)
 	}
 	r, err := d.Daemon.BeginTurn(ctx, p)
 	return forWire(d, r, err)
@@ -71,7 +71,7 @@ func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catal
 
 // ReportSession accepts a report for a conversation whose agent the executor has.
 func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams) error {
-	err := error(errOthersConversation)
+	err := error(errOthersSession)
 	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
 		err = d.Daemon.ReportSession(ctx, p)
 	}
@@ -84,7 +84,7 @@ func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams
 // ReportLate accepts a report for a conversation whose agent the executor has, and for its own
 // tasks.
 func (d daemon) ReportLate(ctx context.Context, p catalog.ReportLateParams) error {
-	err := error(errOthersConversation)
+	err := error(errOthersSession)
 	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
 		err = d.Daemon.ReportLate(ctx, p)
 	}

@@ -253,11 +253,11 @@ func requireNone(t *testing.T, s *Supervisor) {
 }
 
 func acp(session string) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: session, Agent: "a", Driver: "acp"}
+	return catalog.LeaseRequest{Session: session, Agent: "a", Driver: "acp"}
 }
 
 func command(session string) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: session, Agent: "c", Driver: "command"}
+	return catalog.LeaseRequest{Session: session, Agent: "c", Driver: "command"}
 }
 
 func acquire(t *testing.T, s *Supervisor, want catalog.LeaseRequest) catalog.Lease {

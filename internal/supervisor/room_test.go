@@ -45,7 +45,7 @@ func testOwnExecutors(t *testing.T, s *Supervisor, _ *memory) {
 
 func foreign(name, session string) catalog.LeaseRequest {
 	self, _ := os.Executable()
-	return catalog.LeaseRequest{Thread: session, Agent: name, Driver: "executor", Command: []string{self}}
+	return catalog.LeaseRequest{Session: session, Agent: name, Driver: "executor", Command: []string{self}}
 }
 
 // waits requires that there is no room, and returns a channel for the later lease.

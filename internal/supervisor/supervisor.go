@@ -118,9 +118,9 @@ func purposeOf(w catalog.LeaseRequest) purpose {
 	case "command", "":
 		return purpose{kind: kindCommand}
 	case "executor":
-		return purpose{"executor " + w.Agent, w.Thread}
+		return purpose{"executor " + w.Agent, w.Session}
 	}
-	return purpose{kindACP, w.Thread}
+	return purpose{kindACP, w.Session}
 }
 
 // roomChanged wakes all callers that wait for room; mu is held.

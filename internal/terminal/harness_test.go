@@ -165,7 +165,7 @@ func open(t *testing.T) (*Registry, *consoles, *world) {
 	r := New(t.Context(), Options{
 		Acquire:   func(context.Context) (Executor, error) { return c, nil },
 		Directory: func(path string) (string, error) { return filepath.Join(root, path), nil },
-		Runs:      w, Events: w, Log: w, Secrets: w,
+		Turns:     w, Events: w, Log: w, Secrets: w,
 	})
 	t.Cleanup(func() { assert.NoError(t, r.Close(context.Background())) })
 	return r, c, w

@@ -40,7 +40,7 @@ type Executor interface {
 }
 
 // Runs finds runs.
-type Runs interface {
+type Turns interface {
 	// Session returns the run that an id of any kind names.
 	Turn(ctx context.Context, id string) (domain.TurnInSession, error)
 }
@@ -69,7 +69,7 @@ type Options struct {
 	Acquire func(context.Context) (Executor, error)
 	// Directory resolves the working directory of a program; "" is the project root.
 	Directory func(path string) (string, error)
-	Runs      Runs
+	Turns     Turns
 	Events    Publisher
 	Log       Log
 	Secrets   Secrets

@@ -39,7 +39,7 @@ func (r *Registry) runOf(task string) (domain.TurnInSession, bool) {
 	if task == "" {
 		return domain.TurnInSession{}, false
 	}
-	turn, err := r.opts.Runs.Turn(r.ctx, task)
+	turn, err := r.opts.Turns.Turn(r.ctx, task)
 	return turn, err == nil
 }
 

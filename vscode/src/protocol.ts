@@ -684,10 +684,10 @@ export type BuildTarget = {
 export type CallToolParams = {
   /** The server's name from mcp.servers. */
   server: string;
-  /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
+  /** The agent whose servers are meant. Default: the agent of the session, or the default agent. */
   agent?: string;
-  /** A conversation, by any id. Adds its own servers, and its directory applies. */
-  thread?: string;
+  /** A session. Adds its own servers, and its directory applies. */
+  session?: string | number;
   /** The tool's name from mcp.tools. */
   tool: string;
   /** An object that fits the tool's inputSchema. */
@@ -1204,7 +1204,7 @@ export type ForkParams = {
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
   /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
+  budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
   /** Higher runs first. */
@@ -1541,17 +1541,17 @@ export type MCPServerList = {
 export type MCPServerName = {
   /** The server's name from mcp.servers. */
   server: string;
-  /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
+  /** The agent whose servers are meant. Default: the agent of the session, or the default agent. */
   agent?: string;
-  /** A conversation, by any id. Adds its own servers, and its directory applies. */
-  thread?: string;
+  /** A session. Adds its own servers, and its directory applies. */
+  session?: string | number;
 };
 
 export type MCPServerOwner = {
-  /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
+  /** The agent whose servers are meant. Default: the agent of the session, or the default agent. */
   agent?: string;
-  /** A conversation, by any id. Adds its own servers, and its directory applies. */
-  thread?: string;
+  /** A session. Adds its own servers, and its directory applies. */
+  session?: string | number;
 };
 
 export type MCPToolList = {
@@ -1856,7 +1856,7 @@ export type PromptParams = {
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
   /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
+  budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
   /** Higher runs first. */
@@ -2022,19 +2022,6 @@ export type RulePreview = {
   pattern?: string;
   /** The whole rule, for people. */
   text: string;
-};
-
-export type RunBudget = {
-  /** Rounds of tool calls; 0: as configured. */
-  turns?: number;
-  /** Working time of the agent in milliseconds; waiting for people does not count. 0: as configured. */
-  time_ms?: number;
-  /** Tokens read and written; 0: as configured. */
-  tokens?: number;
-  /** US dollars; 0: as configured. */
-  cost_usd?: number;
-  /** Identical tool calls in a row; 0: as configured. */
-  repeats?: number;
 };
 
 export type RunBuildParams = {
@@ -2363,7 +2350,7 @@ export type StartAttemptsParams = {
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
   /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
+  budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
   /** Higher runs first. */
@@ -2419,7 +2406,7 @@ export type StartParams = {
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
   /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
+  budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
   /** File edits need no approval. */
@@ -2870,6 +2857,19 @@ export type Turn = {
   attempts?: string;
   /** The git worktree in which the session works. */
   worktree?: WorktreeState;
+};
+
+export type TurnBudget = {
+  /** Rounds of tool calls; 0: as configured. */
+  turns?: number;
+  /** Working time of the agent in milliseconds; waiting for people does not count. 0: as configured. */
+  time_ms?: number;
+  /** Tokens read and written; 0: as configured. */
+  tokens?: number;
+  /** US dollars; 0: as configured. */
+  cost_usd?: number;
+  /** Identical tool calls in a row; 0: as configured. */
+  repeats?: number;
 };
 
 export type TurnCounts = {

@@ -15,14 +15,14 @@ import (
 )
 
 // Conversation is a session up to a turn, and what the turn changed.
-type Conversation struct {
+type Transcript struct {
 	Items []*protocol.SessionItem
 	Diff  string // of all files
 }
 
-// ReadConversation reads a session up to a turn.
-func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
-	var r Conversation
+// ReadTranscript reads a session up to a turn.
+func ReadTranscript(ctx context.Context, c *client.Client, id string) (Transcript, error) {
+	var r Transcript
 	s, _, err := hubclient.Turn(ctx, c, id)
 	if err != nil {
 		return r, err
@@ -52,7 +52,7 @@ const transcriptMostNested = 8
 
 // Text returns the session for a terminal, with all characters visible. Items that
 // belong to a tool call, such as those of a sub-agent, are indented below it.
-func (r Conversation) Text(look Look) string {
+func (r Transcript) Text(look Look) string {
 	var b strings.Builder
 	depths := make(map[string]int) // of items in tool calls
 	for _, p := range partsOf(r.Items) {

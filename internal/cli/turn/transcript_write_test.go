@@ -20,7 +20,7 @@ func itemsOf(list ...protocol.Item) (items []*protocol.SessionItem) {
 // A transcript has notes of the hub at their time, for example about an agent's errors during its
 // silence.
 func TestTranscriptHasNotes(t *testing.T) {
-	c := Conversation{Items: itemsOf(
+	c := Transcript{Items: itemsOf(
 		protocol.Item{Type: "message", Role: "user", Text: "go"},
 		protocol.Item{Type: "notice", Text: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
 		protocol.Item{Type: "message", Role: "assistant", Text: "Done."},
@@ -30,7 +30,7 @@ func TestTranscriptHasNotes(t *testing.T) {
 
 // A terminal with colours shows rendered Markdown, and faint thoughts.
 func TestTranscriptOnTerminal(t *testing.T) {
-	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Items: itemsOf(
+	c := Transcript{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Items: itemsOf(
 		protocol.Item{Type: "message", Role: "user", Text: "go *on*"},
 		protocol.Item{Type: "thought", Text: "**Hm**, `x`"},
 		protocol.Item{Type: "tool_call", Title: "Bash", ToolInput: json.RawMessage(`{"command":"make"}`), Result: "\x1b[31mno\x1b[0m\nway\x1b[2J"},
@@ -65,7 +65,7 @@ it.
 // Entries of a sub-agent are below its call. Each attachment has the command that saves it.
 func TestSubAgentIsIndented(t *testing.T) {
 	image := []protocol.Attachment{{Type: "image", ID: "a", MIMEType: "image/png", Size: 3}}
-	c := Conversation{Items: itemsOf(
+	c := Transcript{Items: itemsOf(
 		protocol.Item{Type: "message", Role: "user", Text: "look", Attachments: image},
 		protocol.Item{Type: "tool_call", Key: "1", Title: "Task", Result: "fine"},
 		protocol.Item{Type: "tool_call", Key: "2", ParentID: "1", Title: "Read", Details: &protocol.ToolDetails{Attachments: image}, Result: "seen\nit"},

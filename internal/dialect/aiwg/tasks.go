@@ -145,7 +145,7 @@ type SubmitTaskParams struct {
 	CWD      string `json:"cwd,omitempty" doc:"The agent's working directory. Default: the project's root."`
 	Title    string `json:"title,omitempty" doc:"The task's title."`
 	protocol.PromptContent
-	Budget *protocol.RunBudget `json:"budget,omitempty" doc:"Limits of the run, in place of the configured ones ([budget.turn])."`
+	Budget *protocol.TurnBudget `json:"budget,omitempty" doc:"Limits of the run, in place of the configured ones ([budget.turn])."`
 	protocol.Gated
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -45,7 +45,7 @@ func (p ExecuteParams) Check() error {
 }
 
 func executeSpec(p ExecuteParams) (hub.LaunchSpec, error) {
-	text, content, err := conversation.Prompt(p.Prompt, p.PromptContent.Content)
+	text, content, err := transcript.Prompt(p.Prompt, p.PromptContent.Content)
 	spec := hub.LaunchSpec{
 		Prompt: text, Content: content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
 		Timeout: protocol.Milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,

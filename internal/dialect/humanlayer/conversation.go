@@ -82,7 +82,7 @@ func getConversation(ctx context.Context, h *hub.Hub, p ConversationParams) (Con
 	}
 	most := protocol.Room(ctx)
 	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: IsLines(server.ConnFrom(ctx))}
-	c, err := h.Query().Conversation(ctx, id, page)
+	c, err := h.Query().Transcript(ctx, id, page)
 	if err != nil {
 		return ConversationResult{}, err
 	}

@@ -89,7 +89,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch), has: acp.AuthMethodNames(env),
 		changed: make(chan struct{}, 1), turns: newTurns(), requests: requests{answered: make(chan struct{}, 1)},
 	}
-	a.workspace.Add(t.Conversation.AdditionalDirectories...)
+	a.workspace.Add(t.Session.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
 	a.begin(t)
 	a.input.a = a
@@ -448,6 +448,6 @@ func launchKey(t *turn) string {
 		Launch      catalog.AgentLaunch
 		CWD         string
 		Directories []string
-	}{launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
+	}{launch, t.Params.CWD, t.Session.AdditionalDirectories})
 	return string(key)
 }

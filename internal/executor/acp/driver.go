@@ -174,7 +174,7 @@ func (a *agent) sessionRequest(t *turn, id string) acp.OpenSessionRequest {
 		panic("encoding texts: " + err.Error())
 	}
 	r := acp.OpenSessionRequest{SessionID: id, Workspace: acp.Workspace{CWD: t.Params.CWD, AdditionalDirectories: a.directories(t), MCPServers: servers}}
-	if prompt := t.Conversation.SystemPrompt; prompt != "" && acp.Has(a.info.Session.SystemPrompt) {
+	if prompt := t.Session.SystemPrompt; prompt != "" && acp.Has(a.info.Session.SystemPrompt) {
 		r.SystemPrompt = &acp.SystemPrompt{Mode: acp.SystemPromptAppend, Content: []acp.Content{acp.TextContent(prompt)}}
 	}
 	return r
@@ -184,7 +184,7 @@ func (a *agent) directories(t *turn) []string {
 	if !acp.Has(a.info.Session.AdditionalDirectories) {
 		return nil
 	}
-	return t.Conversation.AdditionalDirectories
+	return t.Session.AdditionalDirectories
 }
 
 // mcpServers returns the MCP servers that the agent can use, in the form that it expects.
@@ -197,7 +197,7 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 	}
 	list := []acp.MCPServer{}
 	can := a.info.MCP
-	for _, s := range t.Conversation.MCPServers {
+	for _, s := range t.Session.MCPServers {
 		switch {
 		case s.Name == catalog.EditorServer && !can.Stdio: // the user did not configure it, so no notice is needed
 		case s.Type == "http" && can.HTTP, s.Type == "sse" && can.SSE:

@@ -63,7 +63,7 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 			return nil, failed
 		}
 	}
-	wanted := string(t.Conversation.NativeSessionID)
+	wanted := string(t.Session.NativeSessionID)
 	switch {
 	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(t, wanted):
 		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
@@ -76,7 +76,7 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	}
 	request := a.sessionRequest(t, "")
 	takesSystemPrompt := request.SystemPrompt != nil
-	if meta := claudeSystemPrompt(a.info.Info, t.Conversation.SystemPrompt); meta != nil && !takesSystemPrompt {
+	if meta := claudeSystemPrompt(a.info.Info, t.Session.SystemPrompt); meta != nil && !takesSystemPrompt {
 		request.Meta, takesSystemPrompt = meta, true
 	}
 	result, err := a.newSession(request, func(r sessionResult) { a.settings.Opened(r.offer, true) })
@@ -88,10 +88,10 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	}
 	a.session = string(result.SessionID)
 	var opening []acp.Content
-	if t.Conversation.SystemPrompt != "" && !takesSystemPrompt {
-		opening = append(opening, acp.TextContent(t.Conversation.SystemPrompt))
+	if t.Session.SystemPrompt != "" && !takesSystemPrompt {
+		opening = append(opening, acp.TextContent(t.Session.SystemPrompt))
 	}
-	for _, file := range t.Conversation.ContextFiles {
+	for _, file := range t.Session.ContextFiles {
 		path := t.Workspace.Absolute(file)
 		opening = append(opening, acp.LinkContent(filepath.Base(path), (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()))
 	}
@@ -108,7 +108,7 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 
 // unanswered returns the messages that a resumed session may not know.
 func unanswered(t *turn) []acp.Content {
-	text := task.Unanswered(t.Conversation.Messages, t.Params.Prompt)
+	text := task.Unanswered(t.Session.Messages, t.Params.Prompt)
 	if text == "" {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (a *agent) resume(t *turn, id string) bool {
 // fork makes the agent's session a fork of another of its sessions, if the conversation begins
 // there and the agent can fork. It reports whether it did.
 func (a *agent) fork(t *turn) bool {
-	from := t.Conversation.ForkNativeSessionID
+	from := t.Session.ForkNativeSessionID
 	if from == "" || !acp.Has(a.info.Session.Fork) {
 		return false
 	}

@@ -118,13 +118,13 @@ func (a *agent) choose(t *turn) *task.Failure {
 		t.choseMode()
 		a.warnUnasked(t)
 	}()
-	err := s.ChooseMode(t.Conversation.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })
+	err := s.ChooseMode(t.Session.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })
 	if err == nil {
 		model := ""
-		if config := t.Conversation.ModelConfig; config != nil {
+		if config := t.Session.ModelConfig; config != nil {
 			model = config.Model
 		}
-		err = s.Set("", model, t.Conversation.Options)
+		err = s.Set("", model, t.Session.Options)
 	}
 	switch {
 	case err == nil, t.Stopped():

@@ -35,11 +35,11 @@ type Task struct {
 	ID     string
 	Params catalog.ExecutePromptParams // its CWD is absolute
 	Launch *catalog.AgentLaunch
-	// Conversation is the context of the prompt. Prepare sets it. Its messages are only those of the user
+	// Session is the context of the prompt. Prepare sets it. Its messages are only those of the user
 	// after the agent's last activity; see History.
-	Conversation catalog.GetExecutionContextResult
-	Workspace    *workspace.Workspace
-	Files        *workspace.Changes
+	Session   catalog.GetExecutionContextResult
+	Workspace *workspace.Workspace
+	Files     *workspace.Changes
 
 	hub    Hub
 	ctx    context.Context // ends when the task must stop
@@ -66,19 +66,19 @@ func New(ctx, life context.Context, hub Hub, log *slog.Logger, p catalog.Execute
 }
 
 // Prepare sets the context of the task. Call it first.
-func (t *Task) Prepare(conversation catalog.GetExecutionContextResult) {
-	t.Conversation = conversation
-	t.Workspace.Add(conversation.AdditionalDirectories...)
+func (t *Task) Prepare(session catalog.GetExecutionContextResult) {
+	t.Session = session
+	t.Workspace.Add(session.AdditionalDirectories...)
 }
 
 // History returns the conversation before the prompt as text for an agent that does not know it; "" if
 // there was none. It asks the hub.
 func (t *Task) History(prompt string) (string, *Failure) {
-	conversation, err := t.hub.GetExecutionContext(t.ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
+	session, err := t.hub.GetExecutionContext(t.ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
 	if err != nil {
 		return "", ContextFailure(err)
 	}
-	return before(conversation.Messages, prompt), nil
+	return before(session.Messages, prompt), nil
 }
 
 // ContextFailure reports that the hub did not give the context of a prompt.

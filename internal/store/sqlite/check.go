@@ -87,9 +87,9 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 	return db, version, nil
 }
 
-// Conversations returns the number of conversations in the database at path, without changing it: 0
+// CountSessions returns the number of conversations in the database at path, without changing it: 0
 // if none exists. Errors are those of [Open].
-func Conversations(ctx context.Context, path string) (int, error) {
+func CountSessions(ctx context.Context, path string) (int, error) {
 	db, version, err := openToRead(ctx, path)
 	if db == nil || err != nil {
 		return 0, err

@@ -172,7 +172,7 @@ func TestUpgrade(t *testing.T) {
 			require.NoError(t, s.Close())
 			storetest.Downgrade(t, path, former)
 			require.NoError(t, Check(ctx, path))
-			sessions, err := Conversations(ctx, path)
+			sessions, err := CountSessions(ctx, path)
 			require.NoError(t, err)
 			assert.Equal(t, 2, sessions)
 			_, err = KeyAccesses(ctx, path, 1)

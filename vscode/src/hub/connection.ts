@@ -436,7 +436,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Methods that are safe to repeat: the second time they change nothing. */
-const repeatable = /\.(list|get|search|items)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
+const repeatable = /\.(list|get|search|items|export|count)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
 
 /**
  * mayRetry reports whether to send a request to the next hub. A request that was pending when its hub died (-32042) may

@@ -1,4 +1,4 @@
-package conversation_test
+package transcript_test
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // book is a writer, its store, and one turn.
 type book struct {
-	*conversation.Writer
+	*transcript.Writer
 	store store.Store
 	turn  domain.Turn
 }
@@ -49,7 +49,7 @@ func newBook(t *testing.T) *book {
 
 // reopen replaces the writer by one with an empty cache.
 func (b *book) reopen() {
-	b.Writer = conversation.New(context.Background(), func(int64) (domain.TurnInSession, bool) { return domain.TurnInSession{}, false })
+	b.Writer = transcript.New(context.Background(), func(int64) (domain.TurnInSession, bool) { return domain.TurnInSession{}, false })
 }
 
 func (b *book) write(t *testing.T, change func(store.Tx) error) {
@@ -158,7 +158,7 @@ func TestASubAgentsWordsStandBelowItsCall(t *testing.T) {
 	b.write(t, func(tx store.Tx) error {
 		return b.Delta(tx, b.turn.ID, catalog.ContentDelta{ParentID: "call", Delta: catalog.Delta{Text: "hm"}}, true)
 	})
-	open, err := conversation.Open(t.Context(), b.store, b.turn.ID)
+	open, err := transcript.Open(t.Context(), b.store, b.turn.ID)
 	require.NoError(t, err)
 	assert.Equal(t, "call", open.ParentID)
 	turn := b.end(t)
@@ -252,7 +252,7 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 	text := "new\n"
 	plan("pending")
 	b.write(t, func(tx store.Tx) error {
-		return b.File(tx, b.turn, conversation.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
+		return b.File(tx, b.turn, transcript.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
 	})
 	for _, what := range []string{"was approved", "was asked again"} {
 		b.write(t, func(tx store.Tx) error {
@@ -469,7 +469,7 @@ func TestMetaOfAMessageIsKept(t *testing.T) {
 	b.reopen()
 	piece(`{"b":2,"c":{}}`, false)
 	piece(`{"large":"`+strings.Repeat("x", catalog.MaxMeta-20)+`"}`, false)
-	open, err := conversation.Open(t.Context(), b.store, b.turn.ID)
+	open, err := transcript.Open(t.Context(), b.store, b.turn.ID)
 	require.NoError(t, err)
 	const want = `{"a":1,"b":2,"c":{}}`
 	assert.Equal(t, want, meta(open.Data), "what would be more than the limit is left out")

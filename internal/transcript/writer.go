@@ -1,9 +1,9 @@
-// Package conversation writes the messages and tool calls of turns: the agent's current message,
+// Package transcript writes the messages and tool calls of turns: the agent's current message,
 // tool calls, and notes such as a plan or an answer. One store transaction stores each as an item
 // of the conversation and announces it as an event of the log.
 //
 // Package query reads conversations.
-package conversation
+package transcript
 
 import (
 	"cmp"

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
 // Page selects a part of a conversation, counted in events: an entry is one event, or two for a
@@ -22,7 +22,7 @@ type Page struct {
 }
 
 // Conversation holds the entries up to and including a turn, in order.
-type Conversation struct {
+type Transcript struct {
 	Turn    domain.TurnInSession
 	Entries []Entry
 	// Before is the number of events of the first entry that precede the page.
@@ -45,17 +45,17 @@ type Entry struct {
 // Conversation returns a page of the conversation that leads to a turn: first the earlier turns of
 // its session and of the sessions it was forked from. The cost of a page does not depend on its
 // position.
-func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
+func (q *Queries) Transcript(ctx context.Context, id string, p Page) (Transcript, error) {
 	s, err := q.Turn(ctx, id)
 	if err != nil {
-		return Conversation{}, err
+		return Transcript{}, err
 	}
 	c, err := q.page(ctx, s, p)
 	return c, store.Explain(err)
 }
 
-func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Conversation, error) {
-	c := Conversation{Turn: s, Entries: []Entry{}}
+func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Transcript, error) {
+	c := Transcript{Turn: s, Entries: []Entry{}}
 	chain, err := q.Heads(ctx, s)
 	if err != nil {
 		return c, err
@@ -86,7 +86,7 @@ func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Con
 			continue
 		}
 		if c.Total >= p.Offset && left > 0 {
-			last, err := conversation.Open(ctx, q.store, turn.ID)
+			last, err := transcript.Open(ctx, q.store, turn.ID)
 			if err != nil {
 				return c, err
 			}
@@ -102,7 +102,7 @@ func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Con
 
 // addItems adds entries of a turn to a page, beginning at one of its events, and returns their
 // number of events.
-func (q *Queries) addItems(ctx context.Context, c *Conversation, turn domain.TurnHead, begin, limit int, spoken bool) (added int, err error) {
+func (q *Queries) addItems(ctx context.Context, c *Transcript, turn domain.TurnHead, begin, limit int, spoken bool) (added int, err error) {
 	items, before, err := q.store.ItemsFrom(ctx, turn.ID, !spoken, begin, limit)
 	if err != nil || len(items) == 0 {
 		return 0, err
@@ -150,7 +150,7 @@ func (q *Queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, e
 	if err != nil {
 		return nil, err
 	}
-	last, err := conversation.Open(ctx, q.store, turn)
+	last, err := transcript.Open(ctx, q.store, turn)
 	if last != nil {
 		items = append(items, *last)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerConversation registers the methods for messages of sessions.
-func registerConversation(reg *server.Registry, d Domain) {
+// registerItems registers the methods for messages of sessions.
+func registerItems(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "session.items", items,
 		server.Doc("Returns the last items of a session, or those before or after another one: what was said and done. Pass next_before as before to get earlier ones."))
 	handle(reg, d, nativeFamily, "session.search", search, server.LongRunning(),
