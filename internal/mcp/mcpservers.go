@@ -183,13 +183,13 @@ type mcpserversDefinition [sha256.Size]byte
 // asker is a run whose agent got a server under a name.
 type asker struct {
 	turn, session int64
-	server      string
+	server        string
 }
 
 // noticeKey identifies a notice to a conversation.
 type noticeKey struct {
 	session int64
-	server mcpserversDefinition
+	server  mcpserversDefinition
 }
 
 // NewServers returns Servers. They end by Close or with ctx.
@@ -211,9 +211,9 @@ func (s *Servers) Close(ctx context.Context) error {
 // Gets is a run's agent with its servers.
 type Gets struct {
 	Turn, Session int64
-	Dir         string
-	Environment map[string]string // the agent's own, without secrets
-	Servers     []catalog.MCPServer
+	Dir           string
+	Environment   map[string]string // the agent's own, without secrets
+	Servers       []catalog.MCPServer
 }
 
 // Try tests those servers of an agent that are not known to work. It returns at once.
