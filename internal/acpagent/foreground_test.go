@@ -41,7 +41,7 @@ type stage struct {
 const conversation = "conversation"
 
 // newStage returns a client that has resumed a session. states are the hub's answers to
-// turn.get by turn; the answer for the conversation is its last session.
+// turn.get by turn; the answer for the session is its last turn.
 func newStage(t *testing.T, states map[string]string) *stage {
 	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), queue: make(chan map[string]any, 10), began: make(chan string, 10)}
 	reg := server.NewRegistry()
@@ -185,7 +185,7 @@ func newIdleStage(t *testing.T) *stage {
 	return s
 }
 
-// The client gets the message and the response to its prompt when the run begins.
+// The client gets the message and the response to its prompt when the turn begins.
 func TestPromptIsAnsweredWhenItsTurnBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
@@ -209,7 +209,7 @@ func TestPromptIsAnsweredWhenItsTurnBegins(t *testing.T) {
 	s.update(ended)
 }
 
-// The _meta of a prompt is in the metadata of its run, where the agent gets it.
+// The _meta of a prompt is in the metadata of its turn, where the agent gets it.
 func TestMetaOfAPrompt(t *testing.T) {
 	s := newIdleStage(t)
 	for meta, want := range map[string]any{
@@ -274,7 +274,7 @@ func TestPromptThatNeverBegins(t *testing.T) {
 	s.heard(`"state":"idle","stopReason":"error","error":{"code":-32603,"message":"no executor"`)
 }
 
-// session/cancel ends every run of the session, the last one first.
+// session/cancel ends every turn of the session, the last one first.
 func TestCancelEndsAllTurns(t *testing.T) {
 	s := newStage(t, map[string]string{
 		conversation: `{"turn_uuid":"waits","session_uuid":"t","parent":"gone","state":"queued","agent":"a"}`,

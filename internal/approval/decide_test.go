@@ -264,7 +264,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	}
 }
 
-// The conversation notes an answer only if it changed, refused or said something.
+// The session notes an answer only if it changed, refused or said something.
 func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 	h := newHarness(t)
 	turn := h.turn(t, domain.Running)

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// stale has an agent ask p in a new conversation and end before a person answers.
+// stale has an agent ask p in a new session and end before a person answers.
 func (h *harness) stale(t *testing.T, p catalog.RequestPermissionParams) (domain.Turn, domain.Approval) {
 	t.Helper()
 	turn := h.turn(t, domain.Running)

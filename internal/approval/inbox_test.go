@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Questions and answers of one conversation read nothing from others.
+// Questions and answers of one session read nothing from others.
 func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -296,7 +296,7 @@ func TestAToolHasOneInput(t *testing.T) {
 	assert.Contains(t, problemOf(t, errorOf(h.Create(t.Context(), Spec{Turn: turn.UUID}))), "tool_name")
 }
 
-// A question asked again repeats its earlier warning, even after the conversation has passed it.
+// A question asked again repeats its earlier warning, even after the session has passed it.
 // Its answer makes the agent look first.
 func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	h := newHarness(t)

@@ -660,7 +660,7 @@ func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 	})
 }
 
-// A subscriber to a conversation or a turn gets no other events, stored or not.
+// A subscriber to a session or a turn gets no other events, stored or not.
 func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 	question := func(session, turn int64, id string) domain.Event {
 		return domain.Event{Session: session, Turn: turn, Payload: domain.ApprovalRequested{ApprovalID: id}}

@@ -150,7 +150,7 @@ func TestMetaOfAnEditorsPrompt(t *testing.T) {
 	}
 }
 
-// A conversation whose agent works in the background is neither archived nor deleted: it would come
+// A session whose agent works in the background is neither archived nor deleted: it would come
 // back, and the agent would work on.
 func TestAConversationWhoseAgentGoesOnIsNotPutAway(t *testing.T) {
 	var daemon catalog.Daemon

@@ -34,7 +34,7 @@ func uses(ctx context.Context, x *fakeTurn, dollars float64, input, output int64
 	return completed
 }
 
-// warnings returns the notices in the conversation of a turn.
+// warnings returns the notices in the session of a turn.
 func warnings(t *testing.T, h *Hub, s domain.TurnInSession) (list []string) {
 	t.Helper()
 	items := must(h.store.ItemsOfTurn(t.Context(), s.Turn.ID))(t)

@@ -30,7 +30,7 @@ func events(list []query.Entry) (names []string) {
 	return names
 }
 
-// Every page is the matching part of the whole conversation, with and without notes, while runs
+// Every page is the matching part of the whole session, with and without notes, while runs
 // change between pages.
 func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	h := openHub(t, database(t), hang)

@@ -204,7 +204,7 @@ func crash(t *testing.T, path string, play play, sessions ...string) {
 	require.NoError(t, h.Close())
 }
 
-// afterCrash returns a hub that follows another that died while its only turn was asking in the conversation a,
+// afterCrash returns a hub that follows another that died while its only turn was asking in the session a,
 // and the question.
 func afterCrash(t *testing.T, play play) (*Hub, domain.Approval) {
 	t.Helper()

@@ -58,7 +58,7 @@ func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	return must(h.Approvals().Find(context.Background(), id))(t)
 }
 
-// notes returns the notices about answers in the conversation of a turn.
+// notes returns the notices about answers in the session of a turn.
 func notes(t *testing.T, h *Hub, turn string) (list []string) {
 	t.Helper()
 	c := transcriptOf(t, h, turn)
@@ -70,7 +70,7 @@ func notes(t *testing.T, h *Hub, turn string) (list []string) {
 	return list
 }
 
-// lastOf waits for the last turn of a conversation to end and returns it.
+// lastOf waits for the last turn of a session to end and returns it.
 func lastOf(t *testing.T, h *Hub, session string, source string) (s domain.TurnInSession) {
 	t.Helper()
 	until(t, h, func() bool {
@@ -377,7 +377,7 @@ func reopened(t *testing.T, h *Hub, session string) (first, again domain.Approva
 	return first, pendingOf(t, h, 1)[0]
 }
 
-// If continuing a conversation makes the agent repeat a reopened question, the question still warns
+// If continuing a session makes the agent repeat a reopened question, the question still warns
 // that the call may have run.
 func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T) {
 	path := database(t)

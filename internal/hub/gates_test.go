@@ -214,7 +214,7 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	assert.False(t, has)
 }
 
-// Any session of the work can end its gate check. The conversation's queued turns start then, and
+// Any turn of the loop can end its gate check. The session's queued turns start then, and
 // not before.
 func TestACheckCanBeEnded(t *testing.T) {
 	checking := make(chan struct{}, 1)

@@ -436,7 +436,7 @@ func each[T, R any](list []T, of func(T) R) (all []R) {
 
 func promptOf(s domain.TurnInSession) string { return s.Prompt }
 
-// launchIn launches a turn in a conversation named by alias.
+// launchIn launches a turn in a session named by alias.
 func launchIn(t *testing.T, h *Hub, session, prompt string) domain.TurnInSession {
 	t.Helper()
 	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, SessionAlias: session}))(t)

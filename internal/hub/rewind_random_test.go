@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Two conversations and a user edit the files of a directory, and the user accepts, reverts, reopens,
+// Two sessions and a user edit the files of a directory, and the user accepts, reverts, reopens,
 // rewinds and undoes at random. The files and the decisions are always as a simple model has them.
 func TestRandomEditsAndRewinds(t *testing.T) {
 	seeds := uint64(2)
@@ -86,7 +86,7 @@ type rewindWorld struct {
 	model   disk
 	texts   int
 	turns   []*modelTurn
-	last    [2]string                    // turn of each conversation
+	last    [2]string                    // turn of each session
 	rewinds map[*modelTurn][]modelRewind // that are not undone
 	work    func(x *fakeTurn)            // of the next turn
 }
@@ -221,7 +221,7 @@ func (w *rewindWorld) decide(turn *modelTurn) string {
 
 func same(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// later returns the turns of a turn's conversation from it on.
+// later returns the turns of a turn's session from it on.
 func (w *rewindWorld) later(turn *modelTurn) (list []*modelTurn) {
 	for _, other := range w.turns[slices.Index(w.turns, turn):] {
 		if other.conversation == turn.conversation {
@@ -303,7 +303,7 @@ func (w *rewindWorld) undo(turn *modelTurn) string {
 	return what
 }
 
-// decided sets the state of the changes of a file by a turn and the later ones of its conversation.
+// decided sets the state of the changes of a file by a turn and the later ones of its session.
 func (w *rewindWorld) decided(from *modelTurn, file, state string) {
 	for _, turn := range w.later(from) {
 		if _, changed := turn.after[file]; changed {

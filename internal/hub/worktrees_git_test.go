@@ -275,7 +275,7 @@ func TestNoWorktreeWithoutACommit(t *testing.T) {
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "outside of the project")
 }
 
-// What a trigger begins, a chat and a conversation that exists, with worktrees in the configuration.
+// What a trigger begins, a chat and a session that exists, with worktrees in the configuration.
 func TestWhichConversationsGetAWorktree(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", SessionAlias: "mine"}))(t)
@@ -322,7 +322,7 @@ func TestUnfinishedLanding(t *testing.T) {
 	require.Eventually(t, func() bool { return !worktree.IsUnfinished(w.parent) }, time.Minute, time.Millisecond)
 }
 
-// A worktree that no conversation uses is deleted when the hub opens, unless it has work.
+// A worktree that no session uses is deleted when the hub opens, unless it has work.
 func TestUnusedWorktrees(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	kept := w.launch("used").Session.CWD

@@ -121,7 +121,7 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 			assert.Contains(t, why[0], want)
 			require.Len(t, list, 2, want)
 			kept := list[1].(domain.MessageAdded)
-			assert.Equal(t, domain.ItemSystem, kept.Type, "the conversation has it, too")
+			assert.Equal(t, domain.ItemSystem, kept.Type, "the session has it, too")
 			assert.Contains(t, kept.Text, "content that the agent sent was left out: ")
 			assert.Contains(t, why[0], kept.Text)
 		}

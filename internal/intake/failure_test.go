@@ -192,7 +192,7 @@ func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	assert.Equal(t, failure.AuthMethods[:maxAuthMethods], withoutKeys(failure, &secrets).AuthMethods)
 }
 
-// Session data between prompts counts for its conversation while its task is the last there and the
+// An agent's data between prompts counts for its session while its task is the last there and the
 // agent is the same.
 func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -201,7 +201,7 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 		want   string
 	}{
 		"it is the last task":      {between{"thread", "run"}, nil, "ask"},
-		"of another conversation":  {between{"other", "run"}, nil, ""},
+		"of another session":       {between{"other", "run"}, nil, ""},
 		"of the run by another id": {between{"thread", "session"}, nil, ""},
 		"of no task":               {between{"thread", "x"}, nil, ""},
 		"of an empty task":         {between{"thread", ""}, nil, ""},
@@ -222,7 +222,7 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 			require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return c.change(tx, r) }))
 		}
 		require.NoError(t, r.ReportSession(t.Context(), catalog.ReportSessionParams{
-			SessionID: c.from.conversation, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
+			SessionID: c.from.session, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
 		}))
 		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the report
 		turn, err := r.store.Turn(t.Context(), r.turn.ID)

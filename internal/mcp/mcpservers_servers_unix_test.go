@@ -55,7 +55,7 @@ func newWorld(t *testing.T, patience time.Duration) *world {
 // close ends the tests: no more notices follow.
 func (w *world) close() { _ = w.servers.Close(context.WithoutCancel(w.t.Context())) }
 
-// gets gives the agent of a run servers with the given behaviour.
+// gets gives the agent of a turn servers with the given behaviour.
 func (w *world) gets(turn, session int64, does ...string) {
 	w.t.Helper()
 	w.servers.Try(mcp.Gets{Turn: turn, Session: session, Dir: w.dir, Servers: []catalog.MCPServer{
@@ -95,7 +95,7 @@ func TestAConversationIsToldOfAServerThatEnds(t *testing.T) {
 	w.gets(1, 10, "fails")
 	assert.Equal(t, "1: "+failed, w.hears())
 
-	// The conversation has its notice; another conversation gets one after another test.
+	// The session has its notice; another session gets one after another test.
 	w.gets(2, 10, "fails")
 	w.gets(3, 11, "fails")
 	assert.Equal(t, "3: "+failed, w.hears())
@@ -124,7 +124,7 @@ func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	assert.Equal(t, 3, w.started())
 }
 
-// A run that gets a server during another run's test is notified too.
+// A run that gets a server during another turn's test is notified too.
 func TestATryIsShared(t *testing.T) {
 	w := newWorld(t, time.Minute)
 	start := filepath.Join(w.dir, "go")

@@ -107,7 +107,7 @@ func (c *consoles) TerminalClose(_ context.Context, p catalog.TerminalCloseParam
 	return catalog.TerminalCloseResult{Closed: true}, nil
 }
 
-// world fakes what a registry uses: one run, whose agent has a secret.
+// world fakes what a registry uses: one turn, whose agent has a secret.
 type world struct {
 	mu        sync.Mutex
 	published []domain.Event

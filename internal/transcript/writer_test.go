@@ -344,7 +344,7 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 	}
 }
 
-// A background tool call of a completed run stays open, and fails when the agent ends, also after
+// A background tool call of a completed turn stays open, and fails when the agent ends, also after
 // another turn.
 func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	b := newBook(t)

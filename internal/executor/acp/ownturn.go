@@ -80,7 +80,7 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 			answer := make(chan error, 1)
 			begun = answer
 			a.driver.work.Go(func() {
-				_, err := a.driver.hub.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: last.conversation, TaskID: last.task, Trigger: trigger})
+				_, err := a.driver.hub.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: last.session, TaskID: last.task, Trigger: trigger})
 				answer <- err
 			})
 		}

@@ -71,7 +71,7 @@ func (t *Task) Prepare(session catalog.GetExecutionContextResult) {
 	t.Workspace.Add(session.AdditionalDirectories...)
 }
 
-// History returns the conversation before the prompt as text for an agent that does not know it; "" if
+// History returns the session before the prompt as text for an agent that does not know it; "" if
 // there was none. It asks the hub.
 func (t *Task) History(prompt string) (string, *Failure) {
 	session, err := t.hub.GetExecutionContext(t.ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
