@@ -75,7 +75,7 @@ func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	}
 	r, err := s.runPrompt(ctx, t, p)
 	if err == nil && s.hasStates && r.MessageID == "" {
-		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the conversation", nil)
+		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the session", nil)
 	}
 	return r, err
 }

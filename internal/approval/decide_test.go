@@ -133,7 +133,7 @@ func TestWhatIsRefusedIsExplained(t *testing.T) {
 
 // If a user allows a call and then continues with another turn, the answer is dropped: the user is
 // not asked again, and the call does not run later.
-func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
+func TestAnAnswerIsGivenUpWhenTheSessionGoesOnAfterIt(t *testing.T) {
 	ctx := context.Background()
 	answeredStale := func(t *testing.T) (*harness, domain.Turn, domain.Approval) {
 		h := newHarness(t)

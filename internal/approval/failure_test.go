@@ -196,7 +196,7 @@ func TestNoErrorIsLost(t *testing.T) {
 		"settle what waited when the run has failed": func(t *testing.T, h *harness) action {
 			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Failed), false)
 		},
-		"settle what waited when the conversation went on": func(t *testing.T, h *harness) action {
+		"settle what waited when the session went on": func(t *testing.T, h *harness) action {
 			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Completed), false)
 		},
 		"settle what waited when the run was made for that": func(t *testing.T, h *harness) action {

@@ -39,7 +39,7 @@ func must[T any](value T, err error) func(t testing.TB, why ...any) T {
 // errorOf returns the error of a call that has to fail.
 func errorOf[T any](_ T, err error) error { return err }
 
-// harness is an inbox with a store. It also implements Runs and Transcript.
+// harness is an inbox with a store. It also implements Turns and Transcript.
 type harness struct {
 	*Inbox
 	store   store.Store

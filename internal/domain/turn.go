@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Turn is one prompt and its execution, which the wire calls session, run or task. Each of its ids
+// A Turn is one prompt and its execution, which the dialects call session, run or task. Each of its ids
 // finds it.
 type Turn struct {
 	ID                int64           `db:"id,key"`

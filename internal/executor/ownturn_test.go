@@ -402,7 +402,7 @@ func TestReportsBetweenTurns(t *testing.T) {
 }
 
 // A session without an id ends with its prompt, so the executor reports nothing afterwards.
-func TestNoReportsWithoutAConversation(t *testing.T) {
+func TestNoReportsWithoutASession(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "choosy", "later 1000")
 	p.SessionID = ""

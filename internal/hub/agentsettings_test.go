@@ -275,7 +275,7 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 
 // A session continues with another agent. The new agent starts its own session, gets the
 // transcript, and inherits no accepted permissions.
-func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
+func TestASessionGoesOnWithAnotherAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
 	var daemon catalog.Daemon
@@ -348,7 +348,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 
 // A session keeps its agent while a turn is active or queued. Approvals that a dead agent left
 // open do not carry over to the next agent.
-func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
+func TestASessionAtWorkKeepsItsAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
 	path := database(t)

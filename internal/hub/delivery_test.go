@@ -77,7 +77,7 @@ func lastOf(t *testing.T, h *Hub, session string, source string) (s domain.TurnI
 		var err error
 		s, err = h.query.Turn(context.Background(), session)
 		return err == nil && s.Source == source && s.State.Ended()
-	}, "the end of a run by "+source)
+	}, "the end of a turn by "+source)
 	return s
 }
 
@@ -204,7 +204,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 			until(t, h, func() bool {
 				s, err := h.query.Turn(context.Background(), "a")
 				return err == nil && s.Source == domain.SourceDecision && s.State.Ended() && s.Result == "yes user_approved"
-			}, "the run that gets the answer")
+			}, "the turn that gets the answer")
 			pendingOf(t, h, 0)
 		})
 	}

@@ -127,7 +127,7 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 		}
 	}
 	result := catalog.ExecutePromptResult{Status: catalog.StatusCompleted}
-	assert.Equal(t, result, r.desk.turn.Judge(result), "the run has completed nevertheless")
+	assert.Equal(t, result, r.desk.turn.Judge(result), "the turn has completed nevertheless")
 }
 
 func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, transcript.MaxBlock+1)) }

@@ -150,7 +150,7 @@ func TestNoErrorOfAReportIsLost(t *testing.T) {
 				reported.blocks = []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u"}}}
 			}
 			if c.kind == kindSessionBetween {
-				reported.between = &between{"thread", "run"}
+				reported.between = &between{"session", "turn"}
 			}
 			for {
 				*f = failing{n: f.n + 1}
@@ -200,17 +200,17 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 		change func(store.Tx, *records) error
 		want   string
 	}{
-		"it is the last task":      {between{"thread", "run"}, nil, "ask"},
-		"of another session":       {between{"other", "run"}, nil, ""},
-		"of the run by another id": {between{"thread", "session"}, nil, ""},
-		"of no task":               {between{"thread", "x"}, nil, ""},
-		"of an empty task":         {between{"thread", ""}, nil, ""},
-		"another task began": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+		"it is the last task":       {between{"session", "turn"}, nil, "ask"},
+		"of another session":        {between{"other", "turn"}, nil, ""},
+		"of the turn by another id": {between{"session", "session_id"}, nil, ""},
+		"of no task":                {between{"session", "x"}, nil, ""},
+		"of an empty task":          {between{"session", ""}, nil, ""},
+		"another task began": {between{"session", "turn"}, func(tx store.Tx, r *records) error {
 			next := r.turn
 			next.ID, next.UUID, next.HumanLayerSession, next.HumanLayerRun = 0, "next", "s2", "r2"
 			return tx.InsertTurn(&next)
 		}, ""},
-		"another agent continues": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+		"another agent continues": {between{"session", "turn"}, func(tx store.Tx, r *records) error {
 			session, err := tx.Session(t.Context(), r.turn.Session)
 			session.Agent = "another"
 			return errors.Join(err, tx.UpdateSession(session))

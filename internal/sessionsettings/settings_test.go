@@ -145,7 +145,7 @@ func TestModeOfTurns(t *testing.T) {
 	assert.Equal(t, turns[2].ID, s.Session.Settings.ModeTurn)
 	for i, want := range []domain.Turn{{Mode: catalog.ModeDefault, AgentMode: "its own"}, {Mode: catalog.ModePlan, AgentMode: "its own"}, {Mode: catalog.ModePlan}} {
 		got := w.turn(t, turns[i].ID)
-		assert.Equal(t, want, domain.Turn{Mode: got.Mode, AgentMode: got.AgentMode}, "run %d", i)
+		assert.Equal(t, want, domain.Turn{Mode: got.Mode, AgentMode: got.AgentMode}, "turn %d", i)
 	}
 	assert.Equal(t, []int64{turns[0].Session}, w.reconsidered)
 }

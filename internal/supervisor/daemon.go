@@ -58,7 +58,7 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 	return d.refuse(p.TaskID, "report_error", d.Daemon.ReportError(ctx, p))
 }
 
-var errOthersSession = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
+var errOthersSession = &domain.Error{Kind: domain.KindInvalidToken, Message: "the session is not one of this executor's"}
 
 // BeginTurn accepts a call for a session whose agent the executor has.
 func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {

@@ -49,7 +49,7 @@ func TestIdleExecutorEnds(t *testing.T) {
 		requireWaiting(t, s, "a")
 		time.Sleep(time.Nanosecond)
 		requireWaiting(t, s)
-		requireCount(t, s, 1, "without an agent it waits for another conversation")
+		requireCount(t, s, 1, "without an agent it waits for another session")
 		time.Sleep(idleAfter - 1)
 		requireCount(t, s, 1, "as long")
 		time.Sleep(time.Nanosecond)

@@ -15,12 +15,12 @@ import (
 
 func testAliasesFindTurns(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "conversation")
+	th := NewSession(t, s, "session")
 	first := AddTurn(t, s, th.ID, domain.Completed, func(r *domain.Turn) { r.CallerID = "mine" })
 	last := AddTurn(t, s, th.ID, domain.Queued)
 	for alias, want := range map[string]int64{
 		first.UUID: first.ID, first.HumanLayerSession: first.ID, first.HumanLayerRun: first.ID, "task-0001": first.ID, "mine": first.ID,
-		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
+		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "session": last.ID,
 		"1": last.ID, "1.1": first.ID, "1.2": last.ID,
 	} {
 		got, err := s.Find(ctx, alias)
@@ -304,7 +304,7 @@ func testApprovalByCallID(t *testing.T, k kind) {
 	_, err = s.Approval(ctx, "none")
 	assert.ErrorIs(t, err, store.ErrNotFound)
 	_, err = s.CarriedDecision(ctx, 2, "q")
-	assert.ErrorIs(t, err, store.ErrNotFound, "another thread's")
+	assert.ErrorIs(t, err, store.ErrNotFound, "another session's")
 	assert.ErrorIs(t, s.Write(ctx, func(tx store.Tx) error { return tx.UpdateApproval(domain.Approval{ID: "none"}) }), store.ErrNotFound)
 }
 
@@ -492,5 +492,5 @@ func testChangeDecisions(t *testing.T, k kind) {
 
 	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, turn.ID) })
 	assert.Equal(t, []domain.ChangeDecision{b}, decisions(turn.ID))
-	assert.Empty(t, decisions(other.ID), "they have gone with their run")
+	assert.Empty(t, decisions(other.ID), "they have gone with their turn")
 }

@@ -73,7 +73,7 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, th.ID, id)
 	_, err = s.FindNative(ctx, "")
-	assert.ErrorIs(t, err, store.ErrNotFound, "no native session without a run")
+	assert.ErrorIs(t, err, store.ErrNotFound, "no native session without a turn")
 }
 
 func withTimes(a, b domain.Turn) domain.Turn {

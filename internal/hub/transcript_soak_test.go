@@ -15,7 +15,7 @@ import (
 
 // Reading a session page by page costs in proportion to its length, also with an approval for
 // each tool call.
-func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
+func TestPagesOfALongTranscriptCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()
 	cost := func(entries int) uint64 {
