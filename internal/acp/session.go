@@ -194,7 +194,7 @@ type SteerResponse struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// PromptResponse ends the turn. In version 2 it means that the prompt is in the session.
+// PromptResponse ends the turn. In version 2 it means that the prompt is in the transcript.
 type PromptResponse struct {
 	StopReason string `json:"stopReason"`
 	Usage      *Usage `json:"usage,omitempty"`

@@ -62,7 +62,7 @@ func (s *session) forgetUnclaimed(t *turn) {
 	}
 }
 
-// prompt runs a turn. For a client with states the response comes when the session contains the
+// prompt runs a turn. For a client with states the response comes when the transcript contains the
 // prompt, or is an error if it never will. For any other it comes at the end of the turn.
 func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	s, err := a.find(p.SessionID)

@@ -454,7 +454,7 @@ func (in *Inbox) closeIn(t store.Tx, a domain.Approval, client string) error {
 	return in.turns.GoOn(t, &turn)
 }
 
-// noteAnswer records an answer in the session if it says more than the tool call shows
+// noteAnswer records an answer in the transcript if it says more than the tool call shows
 // already. It also records denials by the policy. client names the client of the user who decided.
 func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, client string) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
@@ -481,7 +481,7 @@ func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, cli
 	return in.transcript.NoteApproval(t, turn, a.ID, text, n)
 }
 
-// noteOf returns the session's note of an answer.
+// noteOf returns the transcript's note of an answer.
 func noteOf(a domain.Approval) domain.ApprovalNote {
 	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
 }

@@ -48,7 +48,7 @@ type Turns interface {
 	KeepsQuestions(turn int64) bool
 }
 
-// Transcript shows questions and answers in the session.
+// Transcript shows questions and answers to the readers of the session.
 type Transcript interface {
 	// CloseMessage ends the message that a turn's agent is writing, and updates the turn.
 	CloseMessage(t store.Tx, turn *domain.Turn) error
@@ -56,7 +56,7 @@ type Transcript interface {
 	BeginTool(t store.Tx, turn domain.Turn, a domain.Approval) error
 	// RefuseTool notes at the approval's tool call who denied it and why.
 	RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why string) error
-	// NoteApproval notes in the session what became of an approval, and replaces its earlier
+	// NoteApproval notes in the transcript what became of an approval, and replaces its earlier
 	// note. note is for programs.
 	NoteApproval(t store.Tx, turn domain.Turn, id, text string, note domain.ApprovalNote) error
 }

@@ -240,7 +240,7 @@ func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
 	return in.noteDelivery(t, a, turn, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
 }
 
-// noteDelivery records in the session what became of an answer.
+// noteDelivery records in the transcript what became of an answer.
 func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, turn domain.Turn, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
@@ -331,7 +331,7 @@ func isOvertaken(a domain.Approval, turn domain.Turn) bool {
 	return a.Turn < turn.ID && a.Created.Before(turn.Created)
 }
 
-// Done notes in the session that the action at an address is complete, as the turn's agent
+// Done notes in the transcript that the action at an address is complete, as the turn's agent
 // reports. It ignores questions that the turn did not ask.
 func (in *Inbox) Done(t store.Tx, turn domain.Turn, id string) error {
 	a, err := t.Approval(in.ctx, id)

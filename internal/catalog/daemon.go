@@ -120,7 +120,7 @@ type GetExecutionContextParams struct {
 	Unanswered bool `json:"unanswered,omitempty" doc:"Return as messages only those of the user after the agent's last activity. An agent that still has its session needs no others, and the hub need not read the whole conversation."`
 }
 
-// GetExecutionContextResult has the session so far and its settings.
+// GetExecutionContextResult has the session's transcript and settings.
 type GetExecutionContextResult struct {
 	SessionID    string       `json:"session_id"`
 	TaskID       string       `json:"task_id"`

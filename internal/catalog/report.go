@@ -45,7 +45,7 @@ const (
 	EventCompaction  = "compaction" // Compaction
 )
 
-// A Notice is an agent's message to the user outside of the session's text.
+// A Notice is an agent's message to the user outside of the transcript's text.
 type Notice struct {
 	Severity    string `json:"severity" doc:"info, warning, error, or another word of the agent."`
 	Title       string `json:"title"`

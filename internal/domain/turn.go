@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A Turn is one prompt and its execution, which the dialects call session, run or task. Each of its ids
-// finds it.
+// A Turn is one prompt and its execution, which dialects call session, run or task. Each of its
+// ids finds it.
 type Turn struct {
 	ID                int64           `db:"id,key"`
 	UUID              string          `db:"uuid,fixed"`               // UUIDv7, ours

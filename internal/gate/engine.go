@@ -26,12 +26,12 @@ import (
 type Turns interface {
 	// Write runs a transaction.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Next queues a turn at the end of a session, with the permissions of turn. If it is refused, the
-	// error is a *domain.Error and nothing has changed.
+	// Next queues a turn with a prompt at the end of turn's session, with turn's permissions. If it
+	// is refused, the error is a *domain.Error and nothing has changed.
 	Next(t store.Tx, turn domain.Turn, prompt string) (domain.Turn, error)
 	// MayStart makes the hub start queued turns at the end of the transaction.
 	MayStart(t store.Tx)
-	// Say adds a note to the session of a turn.
+	// Say adds a note to the transcript of a turn.
 	Say(t store.Tx, turn domain.Turn, text string) error
 	// Environment returns the environment of the client that launched a turn, or nil.
 	Environment(turn int64) clientenv.Environment

@@ -53,7 +53,7 @@ type checkpoints struct {
 	failed map[string]time.Time // when directories that are too large were last tried
 	broken map[string]error     // why the last checkpoint of a directory failed
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
-	warned map[string]bool      // directories that a session reported as too large
+	warned map[string]bool      // directories that a transcript reported as too large
 	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
 	taking map[chan struct{}]string
 	// unrecorded are, by directory, the ended turns after which no checkpoint was finished, the oldest first;
@@ -297,7 +297,7 @@ func isBelow(root, path string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// sayWhatIsMissing says in a session, once for each directory, that files are not recorded.
+// sayWhatIsMissing says in a transcript, once for each directory, that files are not recorded.
 func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, dir string, skipped []checkpoint.Skipped, err error) {
 	text := ""
 	switch {

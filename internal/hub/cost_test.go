@@ -234,7 +234,7 @@ func insertQuestions(t *testing.T, h *Hub, n int) domain.Turn {
 	return r
 }
 
-// A page reads only its own entries and their approvals, wherever it is in the session.
+// A page reads only its own entries and their approvals, wherever it is in the transcript.
 func TestAPageReadsItsOwnEntriesOnly(t *testing.T) {
 	var count func(string) int
 	h := openHub(t, database(t), hang, func(o *Options) { count = countCalls(o) })

@@ -107,7 +107,7 @@ func joinPrompts(s domain.Settings) string {
 	return text
 }
 
-// maxTranscript limits, in bytes, how much of a session's end an agent gets. The limit may be
+// maxTranscript limits, in bytes, how much of a transcript's end an agent gets. The limit may be
 // exceeded by one turn.
 const maxTranscript = 1 << 20
 
@@ -122,7 +122,7 @@ func (c *ExecutorCalls) before(ctx context.Context, s domain.TurnInSession) ([]d
 }
 
 // unanswered returns the user's messages before a turn without any later activity of the agent. It reads
-// only the end of the session.
+// only the end of the transcript.
 func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) ([]catalog.Message, error) {
 	turns, err := c.before(ctx, s)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) 
 	return list, nil
 }
 
-// transcript returns the session before a turn, for its agent.
+// transcript returns the messages and the used tools before a turn, for its agent.
 func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) ([]catalog.Message, error) {
 	turns, err := c.before(ctx, s)
 	if err != nil {

@@ -236,7 +236,7 @@ func TestACheckCanBeEnded(t *testing.T) {
 	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), s.HumanLayerSession, "")), "has ended already")
 }
 
-// Ending the first task ends the turn that works for it now.
+// Ending the first turn of a loop ends the one that works now.
 func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	second := make(chan struct{}, 1)
 	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {

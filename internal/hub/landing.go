@@ -67,7 +67,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// noteWorktree says in the session what was done with its worktree.
+// noteWorktree says in the transcript what was done with its worktree.
 func (h *Hub) noteWorktree(ctx context.Context, session int64, text string) error {
 	return h.write(ctx, func(t store.Tx) error {
 		last, err := t.LastTurn(ctx, session)

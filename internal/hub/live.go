@@ -73,7 +73,7 @@ func (l *liveTurn) stop(h *Hub) {
 		case <-h.ctx.Done():
 		case <-ctx.Done():
 			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "turn", l.turn.UUID)
+				h.log.Warn("an executor did not end a turn; it is killed", "turn", l.turn.UUID)
 				lease.Kill()
 			}
 		}

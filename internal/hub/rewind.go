@@ -436,7 +436,7 @@ func (w *rewinding) restored() (n int) {
 	return n
 }
 
-// note says in the session what was done.
+// note says in the transcript what was done.
 func (w *rewinding) note(ctx context.Context, text string) error {
 	if w.restored() == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
-// Reading a session page by page costs in proportion to its length, also with an approval for
+// Reading a transcript page by page costs in proportion to its length, also with an approval for
 // each tool call.
 func TestPagesOfALongTranscriptCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	h := openHub(t, database(t), hang)

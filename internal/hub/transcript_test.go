@@ -30,7 +30,7 @@ func events(list []query.Entry) (names []string) {
 	return names
 }
 
-// Every page is the matching part of the whole session, with and without notes, while turns
+// Every page is the matching part of the whole transcript, with and without notes, while turns
 // change between pages.
 func TestAnyPageOfATranscriptIsAPartOfIt(t *testing.T) {
 	h := openHub(t, database(t), hang)

@@ -227,7 +227,7 @@ func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	assert.False(t, silent, "with its turn it has ended")
 }
 
-// The complaint of a silent agent stays in the session, and so does a long silence. A pause of
+// The complaint of a silent agent stays in the transcript, and so does a long silence. A pause of
 // a thinking model or a running tool does not.
 func TestASilenceStaysInTheTranscript(t *testing.T) {
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
-// Page selects a part of a session, counted in events: an entry is one event, or two for a
+// Page selects a part of a transcript, counted in events: an entry is one event, or two for a
 // tool call with a result.
 type Page struct {
 	Offset int // events to skip

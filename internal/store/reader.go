@@ -55,7 +55,7 @@ type Reader interface {
 	TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error)
 	// Sessions lists turns, the newest first.
 	TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error)
-	// TurnsOfSession lists the turns of a session in the order of the session, up to
+	// TurnsOfSession lists the turns of a session in the order of their places, up to
 	// the turn upTo, or all if that is 0.
 	TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error)
 	// TurnHeads is TurnsOfSession without the texts.
@@ -72,7 +72,7 @@ type Reader interface {
 	// priority, then by place.
 	Startable(ctx context.Context, limit int) ([]domain.TurnInSession, error)
 	// UnfinishedTurns lists the turns of a session that have not ended, drafts
-	// included, in the order of the session.
+	// included, in the order of their places.
 	UnfinishedTurns(ctx context.Context, session int64) ([]domain.Turn, error)
 	// Load is Counts for the states that scheduling depends on.
 	Load(ctx context.Context) (domain.Counts, error)

@@ -2,7 +2,7 @@
 // tool calls, and notes such as a plan or an answer. One store transaction stores each as an item
 // of the session and announces it as an event of the log.
 //
-// Package query reads sessions.
+// Package query reads transcripts.
 package transcript
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Writer writes sessions. Its methods take the current store transaction. Transactions do not
+// Writer writes transcripts. Its methods take the current store transaction. Transactions do not
 // overlap, which guards the open messages.
 type Writer struct {
 	ctx   context.Context // ends with the hub
@@ -247,7 +247,7 @@ func (w *Writer) SessionReplaced(t store.Tx, turn domain.Turn) error {
 	return w.say(t, turn, "session_replaced", "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used, but not their results.")
 }
 
-// Codes of errors that end no turn and are part of the session, see [Writer.ErrorReported].
+// Codes of errors that end no turn and are part of the transcript, see [Writer.ErrorReported].
 const (
 	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent fails
 	ContentRefused  = "CONTENT_REFUSED"   // content of the agent was left out
@@ -255,7 +255,7 @@ const (
 	SettingIgnored  = "SETTING_IGNORED"   // the agent does not support a requested setting
 )
 
-// ErrorReported notes an error that ends no turn, if its code belongs in the session.
+// ErrorReported notes an error that ends no turn, if its code belongs in the transcript.
 func (w *Writer) ErrorReported(t store.Tx, turn domain.Turn, code, text string) error {
 	switch code {
 	case MCPServerFailed:

@@ -54,7 +54,8 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	return 0, err
 }
 
-// lastTurn returns the last turn, drafts aside, of the session that was continued last, and the session.
+// lastTurn returns the last turn, drafts aside, of the session that was continued last,
+// and that session.
 func lastTurn(ctx context.Context, s *statements) (turn, session int64, err error) {
 	type ids struct {
 		Turn    int64 `db:"id"`
