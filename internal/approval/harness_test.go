@@ -368,7 +368,7 @@ func (h *harness) reads(f func()) map[string]int {
 	return found
 }
 
-// run adds a turn to a new session.
+// turn adds a turn to a new session.
 func (h *harness) turn(t *testing.T, state domain.State) domain.Turn {
 	t.Helper()
 	session := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}

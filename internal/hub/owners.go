@@ -64,7 +64,7 @@ func (f forIntake) GoesOn(turn int64) bool {
 	return f.hub.liveTurn(turn) != nil && !f.hub.cutShort.Has(turn)
 }
 
-// Changed implements [intake.Turns].
+// AgentStarted implements [intake.Turns].
 func (f forIntake) AgentStarted(turn int64) {
 	f.hub.configs.AgentStarted(turn)
 }

@@ -99,8 +99,8 @@ func (t failingTx) UpdateTurn(r domain.Turn) error {
 	return t.put(func() error { return t.Tx.UpdateTurn(r) })
 }
 
-func (t failingTx) UpdateSession(th domain.Session) error {
-	return t.put(func() error { return t.Tx.UpdateSession(th) })
+func (t failingTx) UpdateSession(session domain.Session) error {
+	return t.put(func() error { return t.Tx.UpdateSession(session) })
 }
 
 func (t failingTx) PutProcess(p domain.Process) error {

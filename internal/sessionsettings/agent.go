@@ -221,7 +221,7 @@ func checkOptions(agent string, reported domain.AgentSession, wanted map[string]
 	return nil
 }
 
-// SettingSessions reads the reports of agents, see the store's SessionReader.
+// SettingSessions reads the reports of agents, see [store.Reader].
 type SettingSessions interface {
 	AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error)
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
