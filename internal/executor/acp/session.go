@@ -55,7 +55,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	return result.StopReason, nil
 }
 
-// openSession makes sure that the agent has its session for the hub's, and returns the content
+// openSession makes sure that the agent has its own session open, and returns the content
 // that must precede the prompt.
 func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	if a.session == "" {
