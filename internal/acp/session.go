@@ -79,7 +79,7 @@ type ReplayCursor struct {
 	Type string `json:"type"` // ReplayFromStart
 }
 
-// ReplayFromStart is the cursor of a client that wants the whole conversation.
+// ReplayFromStart is the cursor of a client that wants the whole session.
 const ReplayFromStart = "start"
 
 // OpenedSession is the result of a request that makes or opens a session.
@@ -194,7 +194,7 @@ type SteerResponse struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// PromptResponse ends the turn. In version 2 it means that the prompt is in the conversation.
+// PromptResponse ends the turn. In version 2 it means that the prompt is in the transcript.
 type PromptResponse struct {
 	StopReason string `json:"stopReason"`
 	Usage      *Usage `json:"usage,omitempty"`

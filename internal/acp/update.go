@@ -266,7 +266,7 @@ type TerminalChunk struct {
 	Data       []byte `json:"data"`
 }
 
-// A Notice is information for the user that is no part of the conversation.
+// A Notice is information for the user that is no part of the transcript.
 type Notice struct {
 	Kind        string `json:"sessionUpdate"`
 	Severity    string `json:"severity"`

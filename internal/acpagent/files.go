@@ -49,7 +49,7 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 
 // ofTurn returns the session in which the client has begun a turn, or nil. It waits for turns that
 // are just beginning, because an agent may call before the hub has answered.
-func (a *agent) ofTurn(ctx context.Context, run string) *session {
+func (a *agent) ofTurn(ctx context.Context, id string) *session {
 	for _, beginning := range a.beginning() {
 		select {
 		case <-beginning:
@@ -59,7 +59,7 @@ func (a *agent) ofTurn(ctx context.Context, run string) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.sessions {
-		if s.isOurs(run) {
+		if s.isOurs(id) {
 			return s
 		}
 	}

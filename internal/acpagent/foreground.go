@@ -20,19 +20,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A foreground is the unfinished runs of a conversation, for a client with states.
+// A foreground is the unfinished turns of a session, for a client with states.
 // They determine the session's state, whichever client began them. A prompt enters the
-// conversation when its run begins: until then the client gets neither the message nor the
+// session when its turn begins: until then the client gets neither the message nor the
 // response. session.mu guards the fields; they change only while session.order is locked.
 type foreground struct {
-	runs       []*run // unfinished runs, in the order of their prompts
-	state      string // as sent to the client; "": idle
+	turns      []*hubTurn // unfinished turns, in the order of their prompts
+	state      string     // as sent to the client; "": idle
 	background []domain.BackgroundTask
-	ended      chan struct{} // closed when no run is left; nil if no goroutine waits
+	ended      chan struct{} // closed when no turn is left; nil if no goroutine waits
 }
 
-// A run is a session of the hub in the conversation.
-type run struct {
+// A hubTurn is a turn of the hub in the session.
+type hubTurn struct {
 	id       string
 	state    string             // the hub's state
 	prompt   *acp.MessageUpdate // until it is inserted, or nil
@@ -40,42 +40,42 @@ type run struct {
 	edited   string             // another client's edit of the waiting prompt; "": none
 }
 
-// get returns a run, and adds an unknown one.
-func (f *foreground) get(id string) *run {
+// get returns a turn, and adds an unknown one.
+func (f *foreground) get(id string) *hubTurn {
 	if r := f.find(id); r != nil {
 		return r
 	}
-	r := &run{id: id, state: hubclient.Queued}
-	f.runs = append(f.runs, r)
+	r := &hubTurn{id: id, state: hubclient.Queued}
+	f.turns = append(f.turns, r)
 	return r
 }
 
-// find returns a run, or nil.
-func (f *foreground) find(id string) *run {
-	if i := slices.IndexFunc(f.runs, func(r *run) bool { return r.id == id }); i >= 0 {
-		return f.runs[i]
+// find returns a turn, or nil.
+func (f *foreground) find(id string) *hubTurn {
+	if i := slices.IndexFunc(f.turns, func(r *hubTurn) bool { return r.id == id }); i >= 0 {
+		return f.turns[i]
 	}
 	return nil
 }
 
-// remove removes a run that has ended, and returns it, or nil if it is unknown.
-func (f *foreground) remove(id string) *run {
+// remove removes a turn that has ended, and returns it, or nil if it is unknown.
+func (f *foreground) remove(id string) *hubTurn {
 	r := f.find(id)
-	f.runs = slices.DeleteFunc(f.runs, func(other *run) bool { return other == r })
-	if len(f.runs) == 0 && f.ended != nil {
+	f.turns = slices.DeleteFunc(f.turns, func(other *hubTurn) bool { return other == r })
+	if len(f.turns) == 0 && f.ended != nil {
 		close(f.ended)
 		f.ended = nil
 	}
 	return r
 }
 
-// whenEnded returns a channel that is closed when no run is left.
+// whenEnded returns a channel that is closed when no turn is left.
 func (f *foreground) whenEnded() <-chan struct{} {
 	if f.ended == nil {
 		f.ended = make(chan struct{})
 	}
 	ended := f.ended
-	if len(f.runs) == 0 {
+	if len(f.turns) == 0 {
 		close(f.ended)
 		f.ended = nil
 	}
@@ -85,7 +85,7 @@ func (f *foreground) whenEnded() <-chan struct{} {
 // now returns the state of the session.
 func (f *foreground) now() string {
 	state := acp.StateIdle
-	for _, r := range f.runs {
+	for _, r := range f.turns {
 		switch {
 		case !r.inserted:
 		case r.state == hubclient.WaitingInput:
@@ -97,7 +97,7 @@ func (f *foreground) now() string {
 	return state
 }
 
-// hold stores the prompt of a run until the run begins. It returns false if the run has begun.
+// hold stores the prompt of a turn until the turn begins. It returns false if the turn has begun.
 func (s *session) hold(id string, updates []any) bool {
 	messages := s.translator.Client.Updates(updates...)
 	if len(messages) != 1 {
@@ -114,8 +114,8 @@ func (s *session) hold(id string, updates []any) bool {
 	return true
 }
 
-// runChanged handles a new state of a run that has not ended.
-func (s *session) runChanged(id, state string) {
+// turnChanged handles a new state of a turn that has not ended.
+func (s *session) turnChanged(id, state string) {
 	if !s.hasStates || state == hubclient.Draft {
 		return
 	}
@@ -129,13 +129,13 @@ func (s *session) runChanged(id, state string) {
 	}
 }
 
-// insert sends the prompt of a run that begins. If it is the client's own prompt, insert answers
+// insert sends the prompt of a turn that begins. If it is the client's own prompt, insert answers
 // the client's request, with the content as the client wrote it.
-func (s *session) insert(r *run) {
+func (s *session) insert(r *hubTurn) {
 	s.mu.Lock()
 	message, isInserted := r.prompt, r.inserted
 	r.prompt, r.inserted = nil, true
-	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.run == r.id })
+	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.id == r.id })
 	if i >= 0 && !isInserted {
 		if message == nil {
 			message = &acp.MessageUpdate{Kind: acp.KindUserMessage, MessageID: uuid.NewString()}
@@ -150,7 +150,7 @@ func (s *session) insert(r *run) {
 	}
 	s.mu.Unlock()
 	if message == nil || isInserted {
-		return // the agent began the run by itself, or the replay had the prompt
+		return // the agent began the turn by itself, or the replay had the prompt
 	}
 	s.send(*message)
 	s.mu.Lock()
@@ -192,9 +192,9 @@ func withText(blocks []any, text string) []any {
 	return list
 }
 
-// runEnded handles the end of a run. isAwaited means that the client waits for the response to
-// its prompt. The session is idle if no other run has begun.
-func (s *session) runEnded(id string, o outcome, isAwaited bool) {
+// turnEnded handles the end of a turn. isAwaited means that the client waits for the response to
+// its prompt. The session is idle if no other turn has begun.
+func (s *session) turnEnded(id string, o outcome, isAwaited bool) {
 	why, failed := o.stopped()
 	s.mu.Lock()
 	r := s.work.remove(id)
@@ -224,7 +224,7 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	s.send(updates...)
 }
 
-// requiresAction handles a question in a run. The hub sends the new state after the question, but
+// requiresAction handles a question in a turn. The hub sends the new state after the question, but
 // the protocol requires the state first.
 func (s *session) requiresAction(id string) {
 	s.mu.Lock()
@@ -277,23 +277,23 @@ func (s *session) stateUpdate(state string) []any {
 	return append(updates, acp.StateUpdate{Kind: acp.KindState, State: state, Background: items})
 }
 
-// runsOf returns the runs of a conversation that have not ended, the oldest first. last is
-// the conversation's last run.
-func (a *agent) runsOf(ctx context.Context, last protocol.Turn) (runs []*run, err error) {
+// turnsOf returns the turns of a session that have not ended, the oldest first. last is
+// the session's last turn.
+func (a *agent) turnsOf(ctx context.Context, last protocol.Turn) (turns []*hubTurn, err error) {
 	for s := last; ; {
 		switch {
-		case s.State == hubclient.Draft, s.State == hubclient.Cancelled: // an earlier run may be active
+		case s.State == hubclient.Draft, s.State == hubclient.Cancelled: // an earlier turn may be active
 		case hubclient.Ended(s.State):
-			return runs, nil
+			return turns, nil
 		default:
-			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
+			turns = slices.Insert(turns, 0, &hubTurn{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
 		}
 		if s.Parent == "" {
-			return runs, nil
+			return turns, nil
 		}
 		before, _, err := hubclient.Turn(ctx, a.hub, s.Parent)
 		if err != nil || before.SessionUUID != last.SessionUUID {
-			return runs, err
+			return turns, err
 		}
 		s = before
 	}
@@ -301,7 +301,7 @@ func (a *agent) runsOf(ctx context.Context, last protocol.Turn) (runs []*run, er
 
 // A turn is an unanswered prompt of the client.
 type turn struct {
-	run       string // the hub session of the turn, once it has begun; guarded by session.mu
+	id        string // the id of the hub's turn, once it has begun; guarded by session.mu
 	cancelled bool   // guarded by session.mu
 	claimed   bool   // its handler has started; guarded by session.mu
 	ended     chan outcome
@@ -340,31 +340,31 @@ func (t *turn) end(o outcome) {
 // interruptOwn ends the client's turns, and waits until each interrupt was sent.
 func (s *session) interruptOwn() {
 	s.mu.Lock()
-	var runs []string
-	for run, goesOn := range s.ours {
+	var ids []string
+	for id, goesOn := range s.ours {
 		if goesOn {
-			runs = append(runs, run)
+			ids = append(ids, id)
 		}
 	}
 	for _, t := range s.turns {
 		t.cancelled = true
 	}
 	s.mu.Unlock()
-	for _, run := range runs {
-		s.interrupt(run)
+	for _, id := range ids {
+		s.interrupt(id)
 	}
 }
 
-// endWithin limits the wait of session/close for the runs to end.
+// endWithin limits the wait of session/close for the turns to end.
 const endWithin = 30 * time.Second
 
-// endWork ends the runs of a conversation, waits until their ends were sent to the client, and
+// endWork ends the turns of a session, waits until their ends were sent to the client, and
 // ends the background work.
 func (s *session) endWork(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
-	for _, run := range s.cancelled() {
-		s.interrupt(run)
+	for _, id := range s.cancelled() {
+		s.interrupt(id)
 	}
 	s.mu.Lock()
 	ended := s.work.whenEnded()
@@ -385,9 +385,9 @@ func (s *session) endWork(ctx context.Context) {
 	}
 }
 
-// interrupt starts to end a session of the hub.
-func (s *session) interrupt(run string) {
-	err := s.agent.hub.Call(context.Background(), "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(run), Reason: "user_cancelled"}, nil)
+// interrupt starts to end a turn of the hub.
+func (s *session) interrupt(id string) {
+	err := s.agent.hub.Call(context.Background(), "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil)
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // usually the turn has just ended
 	}

@@ -38,10 +38,10 @@ type stage struct {
 	waiting     string              // the queue, as JSON
 }
 
-const conversation = "conversation"
+const sessionID = "session"
 
 // newStage returns a client that has resumed a session. states are the hub's answers to
-// turn.get by turn; the answer for the conversation is its last session.
+// turn.get by turn; the answer for the session is its last turn.
 func newStage(t *testing.T, states map[string]string) *stage {
 	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), queue: make(chan map[string]any, 10), began: make(chan string, 10)}
 	reg := server.NewRegistry()
@@ -65,13 +65,13 @@ func newStage(t *testing.T, states map[string]string) *stage {
 			return s.waiting
 		})
 	}
-	runs := 0
+	begun := 0
 	answer("session.prompt", func(p map[string]any) string {
 		s.metadata = p["metadata"]
-		runs++
-		run := fmt.Sprint("run-", runs)
-		s.began <- run
-		return `{"turn_uuid":"` + run + `","agent":"a"}`
+		begun++
+		turn := fmt.Sprint("turn-", begun)
+		s.began <- turn
+		return `{"turn_uuid":"` + turn + `","agent":"a"}`
 	})
 	answer("turn.get", func(p map[string]any) string {
 		id := fmt.Sprint(p["turn"])
@@ -107,7 +107,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		cancel()
 	})
 	s.say(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":2,"info":{"name":"test","version":"1"}}}`)
-	s.say(`{"jsonrpc":"2.0","id":"r","method":"session/resume","params":{"sessionId":"` + conversation + `","cwd":"/"}}`)
+	s.say(`{"jsonrpc":"2.0","id":"r","method":"session/resume","params":{"sessionId":"` + sessionID + `","cwd":"/"}}`)
 	s.events = <-s.subscribed
 	s.heard(`"id":"i"`)
 	return s
@@ -151,20 +151,20 @@ func (s *stage) event(kind, data string) {
 	require.NoError(s.t, s.events.Notify(s.t.Context(), "event", json.RawMessage(event)))
 }
 
-func (s *stage) prompted(run, text string) {
-	s.event("item.added", `{"turn_uuid":"`+run+`","type":"message","role":"user","key":"m-`+run+`","text":"`+text+`"}`)
-	s.status(run, "queued", "")
+func (s *stage) prompted(turn, text string) {
+	s.event("item.added", `{"turn_uuid":"`+turn+`","type":"message","role":"user","key":"m-`+turn+`","text":"`+text+`"}`)
+	s.status(turn, "queued", "")
 }
 
-func (s *stage) status(run, state, rest string) {
-	s.event("turn.state", `{"turn_uuid":"`+run+`","state":"`+state+`"`+rest+`}`)
+func (s *stage) status(turn, state, rest string) {
+	s.event("turn.state", `{"turn_uuid":"`+turn+`","state":"`+state+`"`+rest+`}`)
 }
 
-// prompt sends a prompt, which becomes the hub's next run and waits.
+// prompt sends a prompt, which becomes the hub's next turn and waits.
 func (s *stage) prompt(id, text string) {
-	s.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"` + text + `"}]}}`)
-	run := <-s.began
-	s.prompted(run, text)
+	s.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"session/prompt","params":{"sessionId":"` + sessionID + `","prompt":[{"type":"text","text":"` + text + `"}]}}`)
+	turn := <-s.began
+	s.prompted(turn, text)
 }
 
 const (
@@ -173,34 +173,34 @@ const (
 	ended   = `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn","background":[]}`
 )
 
-func userMessage(run, text string) string {
-	return `{"sessionUpdate":"user_message","messageId":"m-` + run + `","content":[{"type":"text","text":"` + text + `"}]}`
+func userMessage(turn, text string) string {
+	return `{"sessionUpdate":"user_message","messageId":"m-` + turn + `","content":[{"type":"text","text":"` + text + `"}]}`
 }
 
 // newIdleStage is newStage without a running turn.
 func newIdleStage(t *testing.T) *stage {
-	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a"}`})
+	s := newStage(t, map[string]string{sessionID: `{"turn_uuid":"turn-0","state":"completed","agent":"a"}`})
 	s.update(idle)
 	s.heard(`"id":"r"`)
 	return s
 }
 
-// The client gets the message and the response to its prompt when the run begins.
+// The client gets the message and the response to its prompt when the turn begins.
 func TestPromptIsAnsweredWhenItsTurnBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
-	s.status("run-1", "starting", "")
+	s.status("turn-1", "starting", "")
 	s.event("usage", `{"context_used":1,"context_size":2}`)
 	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`) // nothing comes before it
-	s.status("run-1", "running", "")
-	s.update(userMessage("run-1", "x"))
+	s.status("turn-1", "running", "")
+	s.update(userMessage("turn-1", "x"))
 	said := s.heard() + s.heard()
-	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
+	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-turn-1"}`)
 	assert.Contains(t, said, `"update":`+running)
 
 	// Another client's prompt begins after this one.
 	s.prompted("other", "y")
-	s.status("run-1", "completed", "")
+	s.status("turn-1", "completed", "")
 	s.update(ended)
 	s.status("other", "running", "")
 	s.update(userMessage("other", "y"))
@@ -209,7 +209,7 @@ func TestPromptIsAnsweredWhenItsTurnBegins(t *testing.T) {
 	s.update(ended)
 }
 
-// The _meta of a prompt is in the metadata of its run, where the agent gets it.
+// The _meta of a prompt is in the metadata of its turn, where the agent gets it.
 func TestMetaOfAPrompt(t *testing.T) {
 	s := newIdleStage(t)
 	for meta, want := range map[string]any{
@@ -217,14 +217,14 @@ func TestMetaOfAPrompt(t *testing.T) {
 		`[1]`:     nil,
 		`{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}`: nil,
 	} {
-		s.say(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"x"}],"_meta":` + meta + `}}`)
-		run := <-s.began
+		s.say(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"` + sessionID + `","prompt":[{"type":"text","text":"x"}],"_meta":` + meta + `}}`)
+		turn := <-s.began
 		assert.Equal(t, want, s.metadata.(map[string]any)["_meta"])
-		s.prompted(run, "x")
-		s.status(run, "running", "")
-		s.update(userMessage(run, "x"))
+		s.prompted(turn, "x")
+		s.status(turn, "running", "")
+		s.update(userMessage(turn, "x"))
 		_ = s.heard() + s.heard()
-		s.status(run, "completed", "")
+		s.status(turn, "completed", "")
 		s.update(ended)
 	}
 }
@@ -233,15 +233,15 @@ func TestMetaOfAPrompt(t *testing.T) {
 func TestWaitingPromptIsEdited(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
-	s.event("queue.changed", `{"turn_uuid":"run-1","order":["run-1"]}`)
-	s.event("queue.changed", `{"turn_uuid":"run-1","prompt":"y","order":["run-1"]}`)
-	s.status("run-1", "running", "")
-	s.update(userMessage("run-1", "y"))
+	s.event("queue.changed", `{"turn_uuid":"turn-1","order":["turn-1"]}`)
+	s.event("queue.changed", `{"turn_uuid":"turn-1","prompt":"y","order":["turn-1"]}`)
+	s.status("turn-1", "running", "")
+	s.update(userMessage("turn-1", "y"))
 	said := s.heard() + s.heard()
-	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
+	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-turn-1"}`)
 	s.prompted("other", "x")
 	s.event("queue.changed", `{"turn_uuid":"other","prompt":"z","order":["other"]}`)
-	s.status("run-1", "completed", "")
+	s.status("turn-1", "completed", "")
 	s.update(ended)
 	s.status("other", "running", "")
 	s.update(userMessage("other", "z"))
@@ -250,18 +250,18 @@ func TestWaitingPromptIsEdited(t *testing.T) {
 	s.update(ended)
 }
 
-// The response to a prompt whose run ends before it begins is an error.
+// The response to a prompt whose turn ends before it begins is an error.
 func TestPromptThatNeverBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
-	s.status("run-1", "starting", "")
-	s.status("run-1", "failed", `,"error":"no executor","error_code":"NO_EXECUTOR"`)
+	s.status("turn-1", "starting", "")
+	s.status("turn-1", "failed", `,"error":"no executor","error_code":"NO_EXECUTOR"`)
 	s.heard(`"id":"p"`, `"code":-32603`, "no executor")
 	s.prompt("q", "x")
-	s.status("run-2", "failed", `,"error":"sign in","error_code":"AGENT_AUTH_REQUIRED","auth_methods":[{"id":"browser","name":"B"}]`)
+	s.status("turn-2", "failed", `,"error":"sign in","error_code":"AGENT_AUTH_REQUIRED","auth_methods":[{"id":"browser","name":"B"}]`)
 	s.heard(`"id":"q"`, `"code":-32000`, `{"methodId":"browser","name":"B","type":"agent"}`)
 	s.prompt("c", "x")
-	s.status("run-3", "cancelled", "")
+	s.status("turn-3", "cancelled", "")
 	s.heard(`"id":"c"`, `"code":-32800`)
 
 	// Prompts of other clients that never begin are only sent if they fail.
@@ -274,58 +274,58 @@ func TestPromptThatNeverBegins(t *testing.T) {
 	s.heard(`"state":"idle","stopReason":"error","error":{"code":-32603,"message":"no executor"`)
 }
 
-// session/cancel ends every run of the session, the last one first.
+// session/cancel ends every turn of the session, the last one first.
 func TestCancelEndsAllTurns(t *testing.T) {
 	s := newStage(t, map[string]string{
-		conversation: `{"turn_uuid":"waits","session_uuid":"t","parent":"gone","state":"queued","agent":"a"}`,
-		"gone":       `{"turn_uuid":"gone","session_uuid":"t","parent":"runs","state":"cancelled","agent":"a"}`,
-		"runs":       `{"turn_uuid":"runs","session_uuid":"t","parent":"before","state":"waiting_input","agent":"a"}`,
-		"before":     `{"turn_uuid":"before","session_uuid":"t","state":"completed","agent":"a"}`,
+		sessionID: `{"turn_uuid":"waits","session_uuid":"t","parent":"gone","state":"queued","agent":"a"}`,
+		"gone":    `{"turn_uuid":"gone","session_uuid":"t","parent":"works","state":"cancelled","agent":"a"}`,
+		"works":   `{"turn_uuid":"works","session_uuid":"t","parent":"before","state":"waiting_input","agent":"a"}`,
+		"before":  `{"turn_uuid":"before","session_uuid":"t","state":"completed","agent":"a"}`,
 	})
 	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
 	s.heard(`"id":"r"`)
-	s.say(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + conversation + `"}}`)
-	assert.Equal(t, []string{"waits", "runs"}, []string{<-s.interrupted, <-s.interrupted})
+	s.say(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + sessionID + `"}}`)
+	assert.Equal(t, []string{"waits", "works"}, []string{<-s.interrupted, <-s.interrupted})
 	s.status("waits", "cancelled", "")
-	s.status("runs", "interrupted", "")
+	s.status("works", "interrupted", "")
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled","background":[]}`)
 }
 
-// session/close ends the runs, then the background work, and then answers.
+// session/close ends the turns, then the background work, and then answers.
 func TestCloseEndsAllWork(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
+	s := newStage(t, map[string]string{sessionID: `{"turn_uuid":"works","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
 	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
 	s.update(`{"sessionUpdate":"state_update","state":"running",` + background)
 	s.heard(`"id":"r"`)
-	s.say(`{"jsonrpc":"2.0","id":"c","method":"session/close","params":{"sessionId":"` + conversation + `"}}`)
-	assert.Equal(t, "runs", <-s.interrupted)
-	s.status("runs", "interrupted", "")
+	s.say(`{"jsonrpc":"2.0","id":"c","method":"session/close","params":{"sessionId":"` + sessionID + `"}}`)
+	assert.Equal(t, "works", <-s.interrupted)
+	s.status("works", "interrupted", "")
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled",` + background)
-	assert.Equal(t, conversation, <-s.interrupted, "its background work")
+	assert.Equal(t, sessionID, <-s.interrupted, "its background work")
 	s.heard(`"id":"c","result":{}`)
 }
 
 // The session requires action before the question arrives.
 func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 	s := newIdleStage(t)
-	s.status("run", "running", "")
+	s.status("turn", "running", "")
 	s.update(running)
-	s.event("approval.opened", `{"turn_uuid":"run","approval":"q","type":"function_call","tool_name":"Bash"}`)
+	s.event("approval.opened", `{"turn_uuid":"turn","approval":"q","type":"function_call","tool_name":"Bash"}`)
 	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
 	s.heard(`"method":"session/request_permission"`)
-	s.status("run", "completed", "")
+	s.status("turn", "completed", "")
 	s.update(ended)
-	s.event("approval.opened", `{"turn_uuid":"run","approval":"stale","type":"function_call","tool_name":"Bash"}`)
+	s.event("approval.opened", `{"turn_uuid":"turn","approval":"stale","type":"function_call","tool_name":"Bash"}`)
 	s.heard(`"method":"session/request_permission"`) // it blocks no later message
 }
 
 // A configuration option accepts only a value of its own type.
 func TestTypesOfChoices(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
+	s := newStage(t, map[string]string{sessionID: `{"turn_uuid":"turn-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
 	s.update(idle)
 	s.heard(`"id":"r"`, `"configId":"fast","name":"fast","type":"boolean","currentValue":false`)
 	set := func(value string) {
-		s.say(`{"jsonrpc":"2.0","id":"s","method":"session/set_config_option","params":{"sessionId":"` + conversation + `","configId":"fast",` + value + `}}`)
+		s.say(`{"jsonrpc":"2.0","id":"s","method":"session/set_config_option","params":{"sessionId":"` + sessionID + `","configId":"fast",` + value + `}}`)
 	}
 	for _, wrong := range []string{`"type":"id","value":"true"`, `"type":"boolean","value":"true"`, `"type":"boolean","value":null`, `"type":"odd","value":true`, `"value":true`} {
 		set(wrong)
@@ -335,12 +335,12 @@ func TestTypesOfChoices(t *testing.T) {
 	s.heard(`"id":"s","result":{"configOptions":`)
 }
 
-// The session is idle when no run is active.
+// The session is idle when no turn is active.
 func TestIdleWhenNothingRuns(t *testing.T) {
 	s := newIdleStage(t)
-	for _, run := range []string{"a", "b"} { // the agent starts the second one
-		s.status(run, "queued", "")
-		s.status(run, "running", "")
+	for _, turn := range []string{"a", "b"} { // the agent starts the second one
+		s.status(turn, "queued", "")
+		s.status(turn, "running", "")
 	}
 	s.update(running)
 	s.status("a", "waiting_input", "")
@@ -356,7 +356,7 @@ func TestIdleWhenNothingRuns(t *testing.T) {
 
 // Each state lists the background work, after the terminals and tool calls in the list.
 func TestBackgroundWork(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
+	s := newStage(t, map[string]string{sessionID: `{"turn_uuid":"turn-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
 	const call = `{"type":"tool_call","toolCallId":"c"}`
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"state_update","state":"idle","background":[` + call + `]}`)
@@ -368,7 +368,7 @@ func TestBackgroundWork(t *testing.T) {
 	s.update(`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"YWI="}`)
 	s.event("terminal.exited", `{"terminal_id":"T","signal":"SIGTERM"}`)
 	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","exitStatus":{"signal":"SIGTERM"}}`)
-	s.event("item.changed", `{"turn_uuid":"run-0","type":"tool_call","key":"c","status":"completed","result":"over"}`)
+	s.event("item.changed", `{"turn_uuid":"turn-0","type":"tool_call","key":"c","status":"completed","result":"over"}`)
 	s.heard(`"toolCallId":"c","status":"completed"`)
 	s.event("agent.session", `{"background":[]}`)
 	s.update(idle)
@@ -379,19 +379,19 @@ func TestBackgroundWork(t *testing.T) {
 
 // A client can stop a background task that an update marks as cancellable.
 func TestBackgroundTaskIsCancelled(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
+	s := newStage(t, map[string]string{sessionID: `{"turn_uuid":"turn-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","capabilities":{"cancel":{}}}`)
 	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","command":"top"}`)
 	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","capabilities":{"cancel":{}}}`)
 	s.heard(`"state_update"`)
 	s.heard(`"id":"r"`)
-	s.say(`{"jsonrpc":"2.0","id":"a","method":"tool_call/cancel","params":{"sessionId":"` + conversation + `","toolCallId":"c"}}`)
-	assert.Equal(t, conversation+" c", <-s.interrupted)
+	s.say(`{"jsonrpc":"2.0","id":"a","method":"tool_call/cancel","params":{"sessionId":"` + sessionID + `","toolCallId":"c"}}`)
+	assert.Equal(t, sessionID+" c", <-s.interrupted)
 	s.heard(`"id":"a","result":{}`)
-	s.say(`{"jsonrpc":"2.0","id":"b","method":"terminal/cancel","params":{"sessionId":"` + conversation + `","terminalId":"T"}}`)
-	assert.Equal(t, conversation+" T", <-s.interrupted)
+	s.say(`{"jsonrpc":"2.0","id":"b","method":"terminal/cancel","params":{"sessionId":"` + sessionID + `","terminalId":"T"}}`)
+	assert.Equal(t, sessionID+" T", <-s.interrupted)
 	s.heard(`"id":"b","result":{}`)
-	s.say(`{"jsonrpc":"2.0","id":"d","method":"terminal/cancel","params":{"sessionId":"` + conversation + `","terminalId":"other"}}`)
+	s.say(`{"jsonrpc":"2.0","id":"d","method":"terminal/cancel","params":{"sessionId":"` + sessionID + `","terminalId":"other"}}`)
 	s.heard(`"id":"d"`, `-32602`, `does not run \"other\" in the background`)
 }

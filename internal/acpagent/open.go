@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// newSession makes a session. The hub creates the conversation with the first prompt, so that an
+// newSession makes a session. The hub creates its own with the first prompt, so that an
 // editor which makes a session at each start leaves no empty ones.
 func (a *agent) newSession(ctx context.Context, p acp.NewSessionRequest) (acp.OpenedSession, error) {
 	if err := checkPlace(p.CWD); err != nil {
@@ -82,12 +82,12 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (acp.Opened
 	return r, nil
 }
 
-// load sends a whole conversation to the client, and then its new events.
+// load sends a whole session to the client, and then its new events.
 func (a *agent) load(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	return a.take(ctx, p, true)
 }
 
-// resume sends the new events of a conversation to the client, and the whole conversation first if the
+// resume sends the new events of a session to the client, and the whole session first if the
 // client asks for it.
 func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
 	from := a.client.is().Replays(p)
@@ -117,7 +117,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	}
 	if s.hasStates {
 		s.work.background = state.Background
-		if s.work.runs, err = a.runsOf(ctx, state); err != nil {
+		if s.work.turns, err = a.turnsOf(ctx, state); err != nil {
 			s.leave()
 			return acp.OpenedSession{}, refused(err)
 		}
@@ -178,7 +178,7 @@ func (s *session) sendItem(i *protocol.SessionItem) {
 	s.send(acp.Replayed(updates)...)
 }
 
-// list lists the conversations.
+// list lists the sessions.
 func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
 	params := protocol.SessionListParams{Filter: "normal", Limit: new(uint(100)), Before: protocol.Ref(protocol.Value(p.Cursor))}
 	page, _, err := hubclient.Call[struct {
@@ -201,7 +201,7 @@ func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSe
 }
 
 // closeSession ends the client's turns in a session, and leaves it. For a client with states it first
-// ends every run and the background work of the conversation, and it succeeds for a session that is not
+// ends every turn and the background work of the session, and it succeeds for a session that is not
 // open.
 func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
@@ -219,7 +219,7 @@ func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empt
 	return acp.Empty{}, nil
 }
 
-// deleteSession deletes a conversation permanently.
+// deleteSession deletes a session permanently.
 func (a *agent) deleteSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it

@@ -62,7 +62,7 @@ func (s *session) forgetUnclaimed(t *turn) {
 	}
 }
 
-// prompt runs a turn. For a client with states the response comes when the conversation contains the
+// prompt runs a turn. For a client with states the response comes when the transcript contains the
 // prompt, or is an error if it never will. For any other it comes at the end of the turn.
 func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	s, err := a.find(p.SessionID)
@@ -75,13 +75,13 @@ func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	}
 	r, err := s.runPrompt(ctx, t, p)
 	if err == nil && s.hasStates && r.MessageID == "" {
-		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the conversation", nil)
+		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the session", nil)
 	}
 	return r, err
 }
 
-// runPrompt runs a turn. The turn ends with its own hub session, whatever else happens in the
-// conversation.
+// runPrompt runs a turn. The turn ends with the hub's turn, whatever else happens in the
+// session.
 func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (acp.PromptResponse, error) {
 	if !s.claim(t, p.Prompt) {
 		return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
@@ -111,19 +111,19 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (
 	// If the request is cancelled while the turn begins, the turn is ended afterwards: until the
 	// hub has answered, it is unknown whether the turn has begun.
 	s.order.Lock()
-	run, err := s.begin(context.WithoutCancel(ctx), t, full)
+	id, err := s.begin(context.WithoutCancel(ctx), t, full)
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {
 		return acp.PromptResponse{}, full.refused(err)
 	}
-	if run == "" {
+	if id == "" {
 		return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 	}
-	defer context.AfterFunc(ctx, func() { s.requestCancelled(run) })()
+	defer context.AfterFunc(ctx, func() { s.requestCancelled(id) })()
 	select {
 	case o := <-t.ended:
-		return s.response(ctx, run, o)
+		return s.response(ctx, id, o)
 	case <-s.ctx.Done(): // the client has closed or deleted the session
 	case <-s.conn.Stopping(): // no client reads the answer; the turn continues
 	}
@@ -161,7 +161,7 @@ func (s *session) forgetTurn(t *turn) {
 
 // begin starts the hub session of a turn, and returns its id; "" if the client has cancelled the
 // turn before. The caller holds s.order.
-func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run string, err error) {
+func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (id string, err error) {
 	s.mu.Lock()
 	start, workspace, cancelled := s.start, s.workspace, t.cancelled
 	s.mu.Unlock()
@@ -197,10 +197,10 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 		}
 	}
 	s.mu.Lock()
-	t.run, s.workspace = started.ID, nil
-	s.ours[t.run] = true
+	t.id, s.workspace = started.ID, nil
+	s.ours[t.id] = true
 	if s.hasStates {
-		s.work.get(t.run)
+		s.work.get(t.id)
 	}
 	cancelled = t.cancelled
 	s.mu.Unlock()
@@ -228,7 +228,7 @@ type forkParams struct {
 	Content []json.RawMessage `json:"content,omitempty"`
 }
 
-// launch starts the conversation.
+// launch starts the session.
 func (s *session) launch(ctx context.Context, b *beginning, full fullPrompt) (protocol.Started, error) {
 	settings := settingsOf(b.workspace, s.agent.readsFiles())
 	return s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
@@ -293,21 +293,21 @@ func settingsOf(w acp.Workspace, readsFiles bool) protocol.AgentSettings {
 }
 
 // response returns the response to a prompt whose turn has ended or, for a client with states, has begun.
-func (s *session) response(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
+func (s *session) response(ctx context.Context, id string, o outcome) (acp.PromptResponse, error) {
 	if o.inserted != "" {
 		return acp.PromptResponse{MessageID: o.inserted}, nil
 	}
 	if o.code == orphaned {
 		s.askAfterReply(ctx)
 	}
-	return s.ending(context.WithoutCancel(ctx), run, o)
+	return s.ending(context.WithoutCancel(ctx), id, o)
 }
 
 // ending returns how a turn ended: its stop reason and usage, or the error that ended it.
-func (s *session) ending(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
+func (s *session) ending(ctx context.Context, id string, o outcome) (acp.PromptResponse, error) {
 	why, isFailure := o.stopped()
 	r := acp.PromptResponse{StopReason: why}
-	state, _, err := hubclient.Turn(ctx, s.agent.hub, run)
+	state, _, err := hubclient.Turn(ctx, s.agent.hub, id)
 	if isFailure {
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
@@ -349,36 +349,36 @@ func (s *session) askAfterReply(ctx context.Context) {
 }
 
 // cancel ends the turns that the client waits for, or the running turn if it waits for none. For
-// a client with states it ends every run of the conversation, queued ones included. It does not wait for the
+// a client with states it ends every turn of the session, queued ones included. It does not wait for the
 // ends.
 func (s *session) cancel() {
-	runs := s.cancelled()
+	ids := s.cancelled()
 	s.conn.Go(func(context.Context) {
-		for _, run := range runs {
-			s.interrupt(run)
+		for _, id := range ids {
+			s.interrupt(id)
 		}
 	})
 }
 
-// cancelled marks the client's turns as cancelled, and returns the runs to end: the last one
-// first, since a queued run begins when the one before it ends.
-func (s *session) cancelled() (runs []string) {
+// cancelled marks the client's turns as cancelled, and returns the turns to end: the last one
+// first, since a queued turn begins when the one before it ends.
+func (s *session) cancelled() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.turns {
 		t.cancelled = true
-		if t.run != "" && !s.hasStates {
-			runs = append(runs, t.run)
+		if t.id != "" && !s.hasStates {
+			ids = append(ids, t.id)
 		}
 	}
 	if len(s.turns) == 0 && s.running != "" && !s.hasStates {
-		runs = []string{s.running}
+		ids = []string{s.running}
 	}
-	for _, r := range s.work.runs {
-		runs = append(runs, r.id)
+	for _, r := range s.work.turns {
+		ids = append(ids, r.id)
 	}
-	slices.Reverse(runs)
-	return runs
+	slices.Reverse(ids)
+	return ids
 }
 
 // An mcpServer is an MCP server in the hub's form: a program, or an address.

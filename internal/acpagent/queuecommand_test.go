@@ -11,7 +11,7 @@ func TestQueueCommand(t *testing.T) {
 	s := newIdleStage(t)
 	command := func(text string, says ...string) {
 		t.Helper()
-		s.say(`{"jsonrpc":"2.0","id":"q","method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"` + text + `"}]}}`)
+		s.say(`{"jsonrpc":"2.0","id":"q","method":"session/prompt","params":{"sessionId":"` + sessionID + `","prompt":[{"type":"text","text":"` + text + `"}]}}`)
 		s.heard(`"user_message"`)
 		s.update(running)
 		s.heard(append(says, "agent_message")...)

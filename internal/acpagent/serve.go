@@ -1,5 +1,5 @@
 // Package acpagent is Duet as an agent of the Agent Client Protocol: an editor starts
-// `duet-rpc acp`, and its sessions are the hub's conversations.
+// `duet-rpc acp`, and its sessions are the hub's.
 //
 //	editor ── lines on stdio ──► serve.go: methods ──► session.go, prompt.go ── client ──► hub
 //	   ▲                                                                                   │

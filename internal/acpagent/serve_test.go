@@ -28,7 +28,7 @@ func hubOf(t *testing.T) *client.Client {
 	answer("agent.list", `{"agents":[{"name":"a","available":true}]}`)
 	answer("agent.describe", `{"agent":"a","modes":[{"id":"default"}]}`)
 	answer("daemon.status", `{"subsystems":{"store":{"last_seq":7}}}`)
-	answer("session.start", `{"turn_uuid":"run","session_uuid":"thread","agent":"a"}`)
+	answer("session.start", `{"turn_uuid":"turn","session_uuid":"session","agent":"a"}`)
 	answer("event.unsubscribe", `{"success":true}`)
 	answer("turn.interrupt", `{"success":true}`)
 	server.HandleRaw(reg, "event.subscribe", func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
@@ -37,8 +37,8 @@ func hubOf(t *testing.T) *client.Client {
 		server.AfterReply(ctx, func() {
 			conn.Go(func(ctx context.Context) {
 				for _, event := range []string{
-					`{"subscription_id":"s","seq":8,"kind":"turn.state","turn_uuid":"run","data":{"state":"running"}}`,
-					`{"subscription_id":"s","seq":9,"kind":"approval.opened","turn_uuid":"run","data":{"approval":"q","type":"function_call","tool_name":"Bash"}}`,
+					`{"subscription_id":"s","seq":8,"kind":"turn.state","turn_uuid":"turn","data":{"state":"running"}}`,
+					`{"subscription_id":"s","seq":9,"kind":"approval.opened","turn_uuid":"turn","data":{"approval":"q","type":"function_call","tool_name":"Bash"}}`,
 				} {
 					_ = conn.Notify(ctx, "event", json.RawMessage(event))
 				}

@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A session is a conversation of the hub that the client has created or opened. Its id is the
-// conversation's. The hub creates the conversation with the first prompt.
+// A session is one of the hub's sessions that the client has created or opened, with the same id.
+// The hub creates its own with the first prompt.
 type session struct {
 	agent *agent
 	conn  *server.Conn
@@ -31,7 +31,7 @@ type session struct {
 	settings   view       // as sent to the client; guarded by order
 
 	mu        sync.Mutex     // guards the fields below
-	start     *beginning     // nil: the hub has the conversation
+	start     *beginning     // nil: the hub has the session
 	workspace *acp.Workspace // the client's workspace for the next prompt; may be nil
 	sub       *eventstream.Subscription
 	closed    bool
@@ -46,17 +46,17 @@ type session struct {
 	queue     []string             // prompts by their number in the last list of /queue
 }
 
-// A beginning is the data with which the first prompt begins a conversation.
+// A beginning is the data with which the first prompt begins a session.
 type beginning struct {
 	workspace acp.Workspace
-	from      string // the session to fork; "": a new conversation
+	from      string // the session to fork; "": none
 	agent     string
 	mode      string
 	model     string
 	options   map[string]string
 }
 
-// sessionOf makes the session of a conversation. begin is nil if the hub has the conversation.
+// sessionOf makes the client's view of a session. begin is nil if the hub has the session.
 func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *session {
 	client := a.client.is()
 	s := &session{
@@ -70,8 +70,8 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		return b.Bytes(), err
 	}
 	s.translator.Client = client
-	s.translator.IsOurs = func(run string) bool {
-		return !s.hasStates && s.isOurs(run) // a client with states gets each prompt
+	s.translator.IsOurs = func(turn string) bool {
+		return !s.hasStates && s.isOurs(turn) // a client with states gets each prompt
 	}
 	s.translator.IsEcho = s.forgetSteered
 	return s
@@ -115,10 +115,10 @@ func (s *session) leave() {
 	}
 }
 
-func (s *session) isOurs(run string) bool {
+func (s *session) isOurs(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, is := s.ours[run]
+	_, is := s.ours[id]
 	return is
 }
 
@@ -155,7 +155,7 @@ func (s *session) follow(ctx context.Context, since int64) error {
 	return nil
 }
 
-// subscriptionEnded ends the client's turns after the subscription to the conversation has
+// subscriptionEnded ends the client's turns after the subscription to the session has
 // failed.
 func (s *session) subscriptionEnded(err error) {
 	why := "the hub sends no more events of this session; open it again to follow the turn"
@@ -177,7 +177,7 @@ func (s *session) subscriptionEnded(err error) {
 	}
 }
 
-// event handles an event of the conversation.
+// event handles an event of the session.
 func (s *session) event(e eventstream.Event) {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -222,7 +222,7 @@ func (s *session) stateChanged(turn string, d *protocol.TurnStateEvent) {
 			s.running = turn
 		}
 		s.mu.Unlock()
-		s.runChanged(turn, d.State)
+		s.turnChanged(turn, d.State)
 		return
 	}
 	if s.running == turn {
@@ -240,7 +240,7 @@ func (s *session) stateChanged(turn string, d *protocol.TurnStateEvent) {
 	s.mu.Unlock()
 	switch {
 	case s.hasStates:
-		s.runEnded(turn, o, isAwaited)
+		s.turnEnded(turn, o, isAwaited)
 	case !ours && d.State == hubclient.Failed && d.Error != "":
 		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
@@ -249,11 +249,11 @@ func (s *session) stateChanged(turn string, d *protocol.TurnStateEvent) {
 	}
 }
 
-// endTurns ends the client's turns that run as this hub session, and reports whether there was
+// endTurns ends the client's turns that are this turn of the hub, and reports whether there was
 // one. The caller holds s.mu.
-func (s *session) endTurns(run string, o outcome) (isAwaited bool) {
+func (s *session) endTurns(id string, o outcome) (isAwaited bool) {
 	for _, t := range s.turns {
-		if t.run == run {
+		if t.id == id {
 			isAwaited = true
 			t.end(o)
 		}

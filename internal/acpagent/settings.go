@@ -247,7 +247,7 @@ func (s *session) viewOf(state protocol.Turn, agents []domain.Agent) view {
 
 // agentOption is the option that chooses the agent behind the session.
 func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
-	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another agent receives the conversation so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another agent receives the transcript so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
 		if a.Available || a.Name == current {
 			o.Options = append(o.Options, acp.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})

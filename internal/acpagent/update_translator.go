@@ -179,12 +179,12 @@ func (t *translator) item(turn string, seq int64, d *protocol.Item) []any {
 	return nil
 }
 
-// aside returns a message of the hub in a conversation, as a thought apart from the agent's text.
+// aside returns a message of the hub in a session, as a thought apart from the agent's text.
 func aside(key, text string) acp.MessageChunk {
 	return chunk(acp.KindAgentThoughtChunk, key, nil, acp.TextContent("["+text+"]\n"))
 }
 
-// notice returns a message of the hub in a conversation, for a client with states.
+// notice returns a message of the hub in a session, for a client with states.
 func notice(subtype, text string) acp.Notice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	n := acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityInfo, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
@@ -375,7 +375,7 @@ func (o *messageUpdate) rest(text string) string {
 	return text[o.sent:]
 }
 
-// The translator turns events of the hub, and entries of a replayed conversation, into updates
+// The translator turns events of the hub, and entries of a replayed session, into updates
 // of the Agent Client Protocol. update_tools.go has tool calls and terminals.
 
 // block returns an attachment as a content block, or as text if its bytes are not available.

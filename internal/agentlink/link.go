@@ -1,4 +1,4 @@
-// Package agentlink starts an agent outside of any conversation, sends it requests, and ends it.
+// Package agentlink starts an agent outside of any session, sends it requests, and ends it.
 // The agent gets no files, no terminals and no permission.
 package agentlink
 

@@ -19,7 +19,7 @@ import (
 )
 
 // This file lists, loads and deletes the sessions that an agent stores itself, however they
-// began. It starts the agent for that, outside of any conversation, and ends it.
+// began. It starts the agent for that, outside of any session of Duet, and ends it.
 //
 // The protocol is described on https://agentclientprotocol.com/protocol/v1/session-list.
 

@@ -15,8 +15,8 @@
 //
 // Read ask.go, policy.go, question.go and decide.go in this order: an agent asks and waits, a mode or
 // a rule decides, a question is stored, a person decides. call.go and rules.go say what a tool call
-// is and which rules match it. settle.go handles what a turn leaves behind. How runs continue and end
-// is behind [Runs].
+// is and which rules match it. settle.go handles what a turn leaves behind. How turns continue and end
+// is behind [Turns].
 package approval
 
 import (
@@ -364,7 +364,7 @@ func (in *Inbox) CheckUnasked(ctx context.Context, turn int64, p catalog.Request
 	return result, err
 }
 
-// Place is the conversation, and possibly the turn, in which a client's question is asked.
+// Place is the session, and possibly the turn, in which a client's question is asked.
 type Place struct {
 	Session domain.Session // its settings and rules judge the question; not stored yet if its ID is 0
 	Turn    domain.Turn    // an agent's turn that waits with the client; zero: the question gets its own turn
@@ -372,13 +372,13 @@ type Place struct {
 
 // Inquiry is a question of a client that waits for the answer itself.
 type Inquiry struct {
-	Spec // Turn is any id of an active turn, or the client's name for a conversation; "": the conversation shared by all unnamed clients
+	Spec // Turn is any id of an active turn, or the client's name for a session; "": the session shared by all unnamed clients
 	CWD  string
 	// Confirmed says that a person has already agreed in the client. No person is asked again, but
 	// the policy may deny it.
 	Confirmed bool
 	// Keep reports, when the client stops waiting, whether its question stays open. The same
-	// question in the same conversation then gets the answer.
+	// question in the same session then gets the answer.
 	Keep func() bool
 }
 

@@ -377,7 +377,7 @@ func isInPath(pattern, name string) bool {
 type file struct{ called, target, denied []string }
 
 // filesOf resolves the names of paths in a project with a root. Relative paths are in cwd. worktree
-// is the project's directory in the git worktree of the conversation, or "". Its files have the
+// is the project's directory in the git worktree of the session, or "". Its files have the
 // names of the project's files then. The project's own files have them for deny rules alone.
 func filesOf(root, worktree, cwd string, paths []string) []file {
 	if len(paths) == 0 {

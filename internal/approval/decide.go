@@ -341,7 +341,7 @@ func (d Decision) checkScope(a domain.Approval) error {
 func (d Decision) makesRule() bool { return slices.Contains(domain.RuleScopes(), d.Scope) }
 
 // decide stores a decision and applies its consequences. It may become a rule, which answers other
-// questions. If the agent that asked is gone, the conversation is resumed. restrict says that the
+// questions. If the agent that asked is gone, the session is resumed. restrict says that the
 // deciding client does not trust the workspace.
 func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict bool) error {
 	a.DecidedBy, a.Comment, a.UpdatedInput = domain.DecidedByUser, d.Comment, d.UpdatedInput
@@ -454,7 +454,7 @@ func (in *Inbox) closeIn(t store.Tx, a domain.Approval, client string) error {
 	return in.turns.GoOn(t, &turn)
 }
 
-// noteAnswer records an answer in the conversation if it says more than the tool call shows
+// noteAnswer records an answer in the transcript if it says more than the tool call shows
 // already. It also records denials by the policy. client names the client of the user who decided.
 func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, client string) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
@@ -481,12 +481,12 @@ func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, cli
 	return in.transcript.NoteApproval(t, turn, a.ID, text, n)
 }
 
-// noteOf returns the conversation's note of an answer.
+// noteOf returns the transcript's note of an answer.
 func noteOf(a domain.Approval) domain.ApprovalNote {
 	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
 }
 
-// resume continues the conversation of a question that was answered after its agent ended. The
+// resume continues the session of a question that was answered after its agent ended. The
 // agent asks again and then gets the answer.
 func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	asked, err := t.Turn(in.ctx, a.Turn)
@@ -500,7 +500,7 @@ func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	return in.turns.Resume(t, asked, resumePrompt(a, request), restrict)
 }
 
-// request returns the prompt that a turn works for: its own, or for an agent-initiated run the one
+// request returns the prompt that a turn works for: its own, or for an agent-initiated turn the one
 // before.
 func (in *Inbox) request(t store.Tx, turn domain.Turn) (string, error) {
 	for turn.Source == domain.SourceAgent && turn.Parent != 0 {

@@ -133,7 +133,7 @@ func TestWhatIsRefusedIsExplained(t *testing.T) {
 
 // If a user allows a call and then continues with another turn, the answer is dropped: the user is
 // not asked again, and the call does not run later.
-func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
+func TestAnAnswerIsGivenUpWhenTheSessionGoesOnAfterIt(t *testing.T) {
 	ctx := context.Background()
 	answeredStale := func(t *testing.T) (*harness, domain.Turn, domain.Approval) {
 		h := newHarness(t)
@@ -264,7 +264,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	}
 }
 
-// The conversation notes an answer only if it changed, refused or said something.
+// The session notes an answer only if it changed, refused or said something.
 func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 	h := newHarness(t)
 	turn := h.turn(t, domain.Running)

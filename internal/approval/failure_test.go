@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// stale has an agent ask p in a new conversation and end before a person answers.
+// stale has an agent ask p in a new session and end before a person answers.
 func (h *harness) stale(t *testing.T, p catalog.RequestPermissionParams) (domain.Turn, domain.Approval) {
 	t.Helper()
 	turn := h.turn(t, domain.Running)
@@ -196,7 +196,7 @@ func TestNoErrorIsLost(t *testing.T) {
 		"settle what waited when the run has failed": func(t *testing.T, h *harness) action {
 			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Failed), false)
 		},
-		"settle what waited when the conversation went on": func(t *testing.T, h *harness) action {
+		"settle what waited when the session went on": func(t *testing.T, h *harness) action {
 			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Completed), false)
 		},
 		"settle what waited when the run was made for that": func(t *testing.T, h *harness) action {

@@ -39,7 +39,7 @@ func must[T any](value T, err error) func(t testing.TB, why ...any) T {
 // errorOf returns the error of a call that has to fail.
 func errorOf[T any](_ T, err error) error { return err }
 
-// harness is an inbox with a store. It also implements Runs and Transcript.
+// harness is an inbox with a store. It also implements Turns and Transcript.
 type harness struct {
 	*Inbox
 	store   store.Store
@@ -368,7 +368,7 @@ func (h *harness) reads(f func()) map[string]int {
 	return found
 }
 
-// run adds a turn to a new conversation.
+// turn adds a turn to a new session.
 func (h *harness) turn(t *testing.T, state domain.State) domain.Turn {
 	t.Helper()
 	session := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}

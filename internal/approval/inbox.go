@@ -26,10 +26,10 @@ type Turns interface {
 	// AwaitInput makes a running turn wait for a person, and GoOn lets it continue.
 	AwaitInput(t store.Tx, turn *domain.Turn) error
 	GoOn(t store.Tx, turn *domain.Turn) error
-	// Resume adds a turn that continues an interrupted turn with a prompt, unless the conversation
+	// Resume adds a turn that continues an interrupted turn with a prompt, unless the session
 	// has continued already. restrict says that the client does not trust the workspace.
 	Resume(t store.Tx, interrupted domain.Turn, prompt string, restrict bool) error
-	// Tell queues a turn with a prompt at the end of a turn's conversation. restrict is as in Resume.
+	// Tell queues a turn with a prompt at the end of a turn's session. restrict is as in Resume.
 	Tell(t store.Tx, in domain.Turn, prompt string, restrict bool) (domain.Turn, error)
 	// ConfirmsAnswers reports whether a turn's executor reports which answers its agent has taken.
 	// Third-party executors do not.
@@ -48,15 +48,15 @@ type Turns interface {
 	KeepsQuestions(turn int64) bool
 }
 
-// Transcript shows questions and answers in the conversation.
+// Transcript shows questions and answers to the readers of the session.
 type Transcript interface {
-	// CloseMessage ends the message that a turn's agent is writing, and updates run.
+	// CloseMessage ends the message that a turn's agent is writing, and updates the turn.
 	CloseMessage(t store.Tx, turn *domain.Turn) error
 	// BeginTool adds the tool call of an approval that the agent has not reported yet.
 	BeginTool(t store.Tx, turn domain.Turn, a domain.Approval) error
 	// RefuseTool notes at the approval's tool call who denied it and why.
 	RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why string) error
-	// NoteApproval notes in the conversation what became of an approval, and replaces its earlier
+	// NoteApproval notes in the transcript what became of an approval, and replaces its earlier
 	// note. note is for programs.
 	NoteApproval(t store.Tx, turn domain.Turn, id, text string, note domain.ApprovalNote) error
 }
@@ -87,7 +87,7 @@ type Inbox struct {
 
 	mu      sync.Mutex                 // guards the fields below
 	waiting map[string]chan resolution // agents waiting in Ask, by approval
-	asked   map[int64]map[string]asked // by run and question_id: the latest request
+	asked   map[int64]map[string]asked // by turn and question_id: the latest request
 }
 
 // New returns an inbox. When ctx ends, waiting calls return.
@@ -172,7 +172,7 @@ func (in *Inbox) PendingEvents(ctx context.Context, turn int64) ([]domain.Event,
 
 // Spec describes a client's question to a person.
 type Spec struct {
-	Turn    string // any id of the waiting run
+	Turn    string // any id of the waiting turn
 	Type    string // function_call or human_contact; "": function_call
 	Tool    string // for a function_call
 	Input   json.RawMessage

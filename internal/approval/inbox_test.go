@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Questions and answers of one conversation read nothing from others.
+// Questions and answers of one session read nothing from others.
 func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
@@ -173,7 +173,7 @@ func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 	a := must(h.Inbox.Find(context.Background(), ids[0]))(t)
 	assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByEnd}, []string{a.Status, a.DecidedBy})
-	assert.Equal(t, domain.Running, must(h.store.Turn(context.Background(), turn.ID))(t).State, "its run goes on")
+	assert.Equal(t, domain.Running, must(h.store.Turn(context.Background(), turn.ID))(t).State, "its turn goes on")
 	assert.Empty(t, h.waiting)
 }
 
@@ -296,7 +296,7 @@ func TestAToolHasOneInput(t *testing.T) {
 	assert.Contains(t, problemOf(t, errorOf(h.Create(t.Context(), Spec{Turn: turn.UUID}))), "tool_name")
 }
 
-// A question asked again repeats its earlier warning, even after the conversation has passed it.
+// A question asked again repeats its earlier warning, even after the session has passed it.
 // Its answer makes the agent look first.
 func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	h := newHarness(t)
@@ -365,7 +365,7 @@ func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
 		var refused *domain.Error
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, []any{domain.KindPermissionDenied, "rule=user"}, []any{refused.Kind, refused.Reason})
-		assert.Equal(t, inTurn, len(h.notes) == 1, "the conversation of the run says so")
+		assert.Equal(t, inTurn, len(h.notes) == 1, "the transcript of the turn says so")
 	}
 }
 

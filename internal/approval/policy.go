@@ -42,9 +42,9 @@ func NewPolicy(root string, rules func() []config.Rule) *Policy {
 
 // Situation is the context in which a call is judged.
 type Situation struct {
-	Session domain.Session // the conversation, with its settings
+	Session domain.Session // the session, with its settings
 	Turn    domain.Turn    // whose agent calls the tool
-	Rules   []domain.Rule  // people's decisions for the conversation and the project
+	Rules   []domain.Rule  // people's decisions for the session and the project
 	Now     time.Time      // by a clock that is never set back (store.Store, Latest)
 
 	AgentModes []string // ids of the agent's modes; nil if it has none or has not reported them
@@ -107,7 +107,7 @@ func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Ses
 	return c.firstMet(effect, conditions) != nil
 }
 
-// locate resolves the names of the files and directories of a call in a conversation that works in
+// locate resolves the names of the files and directories of a call in a session that works in
 // cwd.
 func (p *Policy) locate(c *Call, cwd string) {
 	worktree := ""

@@ -139,7 +139,7 @@ func (in *Inbox) announce(t store.Tx, turn domain.Turn, p domain.Payload) error 
 }
 
 // Requested returns a question as an event. Data too long for an event is only in the approval. cwd
-// is the conversation's directory.
+// is the session's directory.
 func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
@@ -176,7 +176,7 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	}
 }
 
-// RulePreview returns the rule that a decision on a question would create in a conversation with
+// RulePreview returns the rule that a decision on a question would create in a session with
 // directory cwd, or nil if it cannot become a rule.
 func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
 	if rule, ok := rulePreview(a, cwd); ok {

@@ -20,7 +20,7 @@ import (
 
 // This file makes and stores the rules that people's decisions become, and says what they match.
 
-// StandingRule is a human's decision for all similar questions of a conversation or of the project.
+// StandingRule is a human's decision for all similar questions of a session or of the project.
 type StandingRule struct {
 	domain.Rule
 	Command   string         // command that the rule covers; "" for any input, and with SameInput
@@ -65,7 +65,7 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 	})
 }
 
-// standingRules returns the valid rules of a conversation and of the project.
+// standingRules returns the valid rules of a session and of the project.
 func (in *Inbox) standingRules(t store.Tx, session int64) ([]domain.Rule, error) {
 	rules, err := t.Rules(in.ctx, session)
 	return slices.DeleteFunc(rules, in.isOldRule), err
@@ -81,7 +81,7 @@ func (in *Inbox) isOld(decided time.Time) bool {
 	return in.since != nil && decided.Before(in.since())
 }
 
-// Reconsider applies the policy again to the open questions of a conversation whose settings or
+// Reconsider applies the policy again to the open questions of a session whose settings or
 // rules have changed.
 func (in *Inbox) Reconsider(t store.Tx, session int64) error {
 	pending, err := t.PendingInSession(in.ctx, session)
@@ -107,7 +107,7 @@ func (in *Inbox) reconsiderAll(t store.Tx) error {
 
 // reconsider closes the questions that the policy can answer now. Stale ones are left to people.
 func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
-	situations := make(map[int64]Situation) // by conversation
+	situations := make(map[int64]Situation) // by session
 	for _, a := range pending {
 		if a.Type != domain.FunctionCall || a.Stale {
 			continue
@@ -143,7 +143,7 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 type ruleSpec struct {
 	Session int64  // 0: for the project
 	Effect  string // an effect of package config
-	CWD     string // the conversation's directory, for relative paths
+	CWD     string // the session's directory, for relative paths
 	Pattern string // replaces the pattern; "": that of [rulePreview]
 }
 

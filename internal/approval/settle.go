@@ -146,7 +146,7 @@ func (in *Inbox) settleCarried(t store.Tx, turn domain.Turn, stopped bool) error
 		return err
 	}
 	for _, a := range carried {
-		if turn.IsQuestion() { // other clients may ask in its conversation, so its end says nothing about their questions
+		if turn.IsQuestion() { // other clients may ask in its session, so its end says nothing about their questions
 			if turn.State == domain.Completed && a.Decided.Before(turn.Created) {
 				if err := in.giveUp(t, a, givenUpOvertaken); err != nil {
 					return err
@@ -240,7 +240,7 @@ func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
 	return in.noteDelivery(t, a, turn, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
 }
 
-// noteDelivery records in the conversation what became of an answer.
+// noteDelivery records in the transcript what became of an answer.
 func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, turn domain.Turn, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
@@ -287,7 +287,7 @@ func (in *Inbox) KeepQuestions(t store.Tx, turn domain.Turn) error {
 	return nil
 }
 
-// CloseOvertaken closes stale questions when a later turn begins in their conversation. Approving
+// CloseOvertaken closes stale questions when a later turn begins in their session. Approving
 // such a question must not run a tool of a turn that is over for the user. If the agent still needs
 // it, it asks again. A turn started by an answer continues the earlier one, so it leaves other
 // questions open until it has completed.
@@ -298,7 +298,7 @@ func (in *Inbox) CloseOvertaken(t store.Tx, turn domain.Turn) error {
 	return in.closeBefore(t, turn)
 }
 
-// CloseStale closes the stale questions of a conversation that gets another agent.
+// CloseStale closes the stale questions of a session that gets another agent.
 func (in *Inbox) CloseStale(t store.Tx, session int64) error {
 	return in.closeStale(t, session, func(domain.Approval) bool { return true })
 }
@@ -308,7 +308,7 @@ func (in *Inbox) closeBefore(t store.Tx, turn domain.Turn) error {
 	return in.closeStale(t, turn.Session, func(a domain.Approval) bool { return isOvertaken(a, turn) })
 }
 
-// closeStale closes the stale questions of a conversation for which overtaken returns true.
+// closeStale closes the stale questions of a session for which overtaken returns true.
 func (in *Inbox) closeStale(t store.Tx, session int64, overtaken func(domain.Approval) bool) error {
 	stale, err := t.StaleApprovals(in.ctx, session)
 	if err != nil {
@@ -331,7 +331,7 @@ func isOvertaken(a domain.Approval, turn domain.Turn) bool {
 	return a.Turn < turn.ID && a.Created.Before(turn.Created)
 }
 
-// Done notes in the conversation that the action at an address is complete, as the turn's agent
+// Done notes in the transcript that the action at an address is complete, as the turn's agent
 // reports. It ignores questions that the turn did not ask.
 func (in *Inbox) Done(t store.Tx, turn domain.Turn, id string) error {
 	a, err := t.Approval(in.ctx, id)

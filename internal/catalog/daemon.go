@@ -18,7 +18,7 @@ type Daemon interface {
 	GetExecutionContext(context.Context, GetExecutionContextParams) (GetExecutionContextResult, error)
 	CreateMessage(context.Context, CreateMessageParams) (CreateMessageResult, error)
 	// BeginTurn starts a task for an agent-initiated turn, when no other task of the
-	// conversation runs. The hub then calls ExecutePrompt for that task, with Unprompted.
+	// session runs. The hub then calls ExecutePrompt for that task, with Unprompted.
 	BeginTurn(context.Context, BeginTurnParams) (BeginTurnResult, error)
 
 	// Reports are notifications; the hub logs errors.
@@ -112,7 +112,7 @@ type RequestPermissionResult struct {
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, which fit its schema."`
 }
 
-// GetExecutionContextParams request the context of a run.
+// GetExecutionContextParams request the context of a turn.
 type GetExecutionContextParams struct {
 	SessionToken string `json:"session_token"`
 
@@ -120,7 +120,7 @@ type GetExecutionContextParams struct {
 	Unanswered bool `json:"unanswered,omitempty" doc:"Return as messages only those of the user after the agent's last activity. An agent that still has its session needs no others, and the hub need not read the whole conversation."`
 }
 
-// GetExecutionContextResult has the conversation so far and its settings.
+// GetExecutionContextResult has the session's transcript and settings.
 type GetExecutionContextResult struct {
 	SessionID    string       `json:"session_id"`
 	TaskID       string       `json:"task_id"`
@@ -138,7 +138,7 @@ type GetExecutionContextResult struct {
 	Options               map[string]string `json:"options,omitempty" doc:"Requested values of the agent's options, by option id."`
 }
 
-// A Message is a message of a conversation.
+// A Message is a message of a session.
 type Message struct {
 	Role    string `json:"role" doc:"user or assistant."`
 	Content string `json:"content"`
@@ -168,7 +168,7 @@ type ModelConfig struct {
 	ThinkingTokens int    `json:"thinking_tokens,omitempty"`
 }
 
-// CreateMessageParams add a message to the conversation.
+// CreateMessageParams add a message to the session.
 type CreateMessageParams struct {
 	SessionToken string        `json:"session_token,omitempty"`
 	TaskID       string        `json:"task_id"`

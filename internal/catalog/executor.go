@@ -39,7 +39,7 @@ type Executor interface {
 	// ResumeNotifications.
 	PauseNotifications(context.Context) error
 	ResumeNotifications(context.Context) error
-	// SetSession changes the mode, model or options of a conversation's agent while a prompt runs.
+	// SetSession changes the mode, model or options of a session's agent while a prompt runs.
 	// A refusal is a result, not an error.
 	SetSession(context.Context, SetSessionParams) (SetSessionResult, error)
 	// Steer sends a message to the agent in the middle of a task's turn. A refusal is a
@@ -48,7 +48,7 @@ type Executor interface {
 	// YieldTurn asks for the early end of a task without a prompt, because a prompt waits. A
 	// refusal is a result, not an error.
 	YieldTurn(context.Context, YieldTurnParams) (YieldTurnResult, error)
-	// ReleaseSession ends the idle agent of a conversation, unless it is busy.
+	// ReleaseSession ends the idle agent of a session, unless it is busy.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
 	// RunCommand runs a command to its end. The end of ctx has the effect of StopCommand. A command
 	// that cannot be started is a result, not an error.
@@ -326,7 +326,7 @@ const (
 	YieldUnknown  = "unknown"
 )
 
-// ReleaseSessionParams name a conversation in which no prompt runs. Ours.
+// ReleaseSessionParams name a session in which no prompt runs. Ours.
 type ReleaseSessionParams struct {
 	SessionID string `json:"session_id" doc:"The conversation, as in execute_prompt."`
 	Force     bool   `json:"force,omitempty" doc:"Also end an agent that works in the background or has a program in a terminal."`

@@ -45,7 +45,7 @@ const (
 	EventCompaction  = "compaction" // Compaction
 )
 
-// A Notice is an agent's message to the user outside of the conversation's text.
+// A Notice is an agent's message to the user outside of the transcript's text.
 type Notice struct {
 	Severity    string `json:"severity" doc:"info, warning, error, or another word of the agent."`
 	Title       string `json:"title"`
@@ -169,7 +169,7 @@ type Option struct {
 	Extra       json.RawMessage `json:"extra,omitempty" doc:"The agent's other members: an object."`
 }
 
-// FileChange is a file that a run changed, before the run and now. Before and After are nil for a
+// FileChange is a file that a turn changed, before the turn and now. Before and After are nil for a
 // file that does not exist then.
 type FileChange struct {
 	Path   string  `json:"path" doc:"Absolute."`
@@ -200,7 +200,7 @@ type PermissionTaken struct {
 // Starting is the first line of the note of a silence before the agent has its prompt.
 const Starting = "it is starting, or opening its session"
 
-// Silence says that an agent has given no sign of life for a while, although its run does not wait
+// Silence says that an agent has given no sign of life for a while, although its turn does not wait
 // for a person.
 type Silence struct {
 	SinceMS int64  `json:"since_ms" doc:"Time of the last sign of life, in milliseconds since 1970."`
@@ -218,7 +218,7 @@ type Process struct {
 	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment. It identifies the process later."`
 }
 
-// ReplayedPart is a part of a conversation that an agent replays: a report of an event, or the user's
+// ReplayedPart is a part of a session that an agent replays: a report of an event, or the user's
 // text if Role is user.
 type ReplayedPart struct {
 	EventType string

@@ -1,4 +1,4 @@
-// Package changereview lets people accept or revert, hunk by hunk, the files that runs have
+// Package changereview lets people accept or revert, hunk by hunk, the files that turns have
 // changed. Accepted hunks stay; reverted hunks are undone in the file; both can be reopened. If
 // later edits by others conflict, the file is left alone.
 package changereview
@@ -21,7 +21,7 @@ const (
 
 // Options configure a Review. All but StateDir are required.
 type Options struct {
-	Root     func(dir string) string // the absolute directory that limits a conversation in dir
+	Root     func(dir string) string // the absolute directory that limits a session in dir
 	StateDir string                  // the project's state directory, whose files are left alone; may be ""
 	Store    store.Reader
 	Write    func(context.Context, func(store.Tx) error) error

@@ -1,8 +1,8 @@
-// Package clientenv passes the environment of the client that launches a run to the agent of
-// that run.
+// Package clientenv passes the environment of the client that launches a turn to the agent of
+// that turn.
 //
 // A client sends some of its variables when it connects. The hub keeps them in memory: for the
-// connection, and for each run until it has ended. They are never stored or logged.
+// connection, and for each turn until it has ended. They are never stored or logged.
 package clientenv
 
 import (
@@ -250,8 +250,8 @@ func From(ctx context.Context) Environment {
 type restrictedKey struct{}
 
 // Restrict returns a context for requests of a client that does not trust the workspace, an
-// editor in a restricted mode. Its runs ignore everything that the project's file defines, even
-// if the user has trusted that file elsewhere. A run keeps the mark: it may wait, and outlive
+// editor in a restricted mode. Its turns ignore everything that the project's file defines, even
+// if the user has trusted that file elsewhere. A turn keeps the mark: it may wait, and outlive
 // its client.
 func Restrict(ctx context.Context) context.Context {
 	return context.WithValue(ctx, restrictedKey{}, true)
@@ -260,7 +260,7 @@ func Restrict(ctx context.Context) context.Context {
 // IsRestricted reports whether ctx comes from [Restrict].
 func IsRestricted(ctx context.Context) bool { return ctx.Value(restrictedKey{}) != nil }
 
-// Carry restricts a run if ctx is restricted.
+// Carry restricts a turn if ctx is restricted.
 func Carry(ctx context.Context, turn *domain.Turn) {
 	turn.Restricted = turn.Restricted || IsRestricted(ctx)
 }

@@ -75,7 +75,7 @@ func TestAnAgentGetsTheToolsAndTheSignInOfItsClient(t *testing.T) {
 	client := clientenv.Environment{"VIRTUAL_ENV": "/client", "KUBECONFIG": "/k", "CLOUD_REGION": "client", "CLOUDY": "c"}
 	assert.Equal(t, map[string]string{"VIRTUAL_ENV": "/client", "KUBECONFIG": "/k", "CLOUD_REGION": "client"}, client.For([]string{"CLOUD_*"}, hub))
 	assert.Equal(t, map[string]string{"VIRTUAL_ENV": "/hub", "GOPATH": "/hub", "CLOUD_REGION": "hub", "CLOUD_TOKEN": "hub"},
-		clientenv.Environment(nil).For([]string{"CLOUD_*"}, hub), "a run without a client")
+		clientenv.Environment(nil).For([]string{"CLOUD_*"}, hub), "a turn without a client")
 }
 
 func TestVariablesWithKeysThatAreKeptBack(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 const (
 	// askFor limits how long a person may take to provide a requested key.
 	askFor = 25 * time.Second
-	// comeWithin is how long after the creation of a run a key request waits for a subscriber: a
+	// comeWithin is how long after the creation of a turn a key request waits for a subscriber: a
 	// client that starts a session subscribes only afterwards.
 	comeWithin = 2 * time.Second
 )

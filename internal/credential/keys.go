@@ -1,5 +1,5 @@
 // Package credential manages the credentials of executors: session tokens, with which they act for
-// runs ([Tokens]), and API keys for their agents ([Keys]).
+// turns ([Tokens]), and API keys for their agents ([Keys]).
 //
 // Both are kept in memory only. A token is stored as a hash, and is valid until its turn ends. A key
 // is remembered as long as an agent may have it, to redact it from that agent's output. The
@@ -27,7 +27,7 @@ const (
 	mostIdle = 1000
 )
 
-// Runs finds runs.
+// Turns finds turns.
 type Turns interface {
 	// TurnOf returns a turn by its row.
 	TurnOf(ctx context.Context, turn int64) (domain.TurnInSession, error)

@@ -31,7 +31,7 @@ type world struct {
 
 func (w *world) TurnOf(_ context.Context, turn int64) (domain.TurnInSession, error) {
 	if turn != 3 {
-		return domain.TurnInSession{}, errors.New("no run")
+		return domain.TurnInSession{}, errors.New("no turn")
 	}
 	return domain.TurnInSession{Turn: domain.Turn{ID: 3, Session: 7, HumanLayerSession: "session", Task: 1, Created: w.created}}, nil
 }
@@ -144,7 +144,7 @@ func TestWhereKeysComeFrom(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, secret, r.APIKey)
 			assert.Equal(t, "[secret]", w.keys.Of(7).Text(secret))
-			assert.True(t, w.keys.Of(8).None(), "it is no key of another conversation's")
+			assert.True(t, w.keys.Of(8).None(), "it is no key of another session's")
 		})
 	}
 	w, token := newWorld(t)
@@ -202,7 +202,7 @@ func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
 		began = time.Now()
 		_, err = w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
 		assert.ErrorContains(t, err, "no client is there to ask")
-		assert.Zero(t, time.Since(began), "a run that began long ago")
+		assert.Zero(t, time.Since(began), "a turn that began long ago")
 	})
 }
 

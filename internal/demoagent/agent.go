@@ -50,7 +50,7 @@ func modes() []acp.SessionMode {
 const pageSize = 100
 
 // codeCancelled is the error of a prompt that was cancelled before it became part of the
-// conversation.
+// session.
 const codeCancelled = -32800
 
 // agent serves one client. Its methods are called concurrently.

@@ -92,7 +92,7 @@ type item struct {
 	Tool    *acp.ToolCall `json:"tool,omitempty"`
 }
 
-// session is one conversation.
+// session is one session of a client.
 type session struct {
 	store *store
 

@@ -497,7 +497,7 @@ func TestCancelInVersion2(t *testing.T) {
 	c.awaits("idle cancelled")
 	c.awaits(fmt.Sprintf("= %d error -32800", waiting))
 	assert.Equal(t, 1, c.has(fmt.Sprintf("= %d prompt-1 ", running)))
-	assert.Equal(t, 1, c.has("user "), "the prompt that waited is no part of the conversation")
+	assert.Equal(t, 1, c.has("user "), "the prompt that waited is no part of the session")
 	assert.Equal(t, 1, c.has("running "), "nothing went on")
 	c.forget()
 	c.prompt(s, "quiet")

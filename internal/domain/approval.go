@@ -55,7 +55,7 @@ type Approval struct {
 // Scopes of a decision.
 const (
 	ScopeOnce    = "once"
-	ScopeSession = "session" // creates a rule for the conversation
+	ScopeSession = "session" // creates a rule for the session
 	ScopeProject = "project" // creates a rule for the project
 )
 
@@ -83,7 +83,7 @@ const (
 	DecidedByUser      = "user"
 	DecidedByTimeout   = "timeout"
 	DecidedByEnd       = "end"       // the turn or the asking client ended
-	DecidedByOvertaken = "overtaken" // the conversation continued without it
+	DecidedByOvertaken = "overtaken" // the session continued without it
 	DecidedByChanged   = "changed"   // the agent changed the tool call, and another approval asks again
 )
 

@@ -50,8 +50,8 @@ const (
 	KindOutside        = "outside_workspace"
 	KindNotWritable    = "not_writable" // a file, or its directory
 
-	KindNoAttempts = "no_attempts"     // the conversation is not one of several attempts at a prompt
-	KindNoWorktree = "no_worktree"     // the conversation has no git worktree of its own, or no longer
+	KindNoAttempts = "no_attempts"     // the session is not one of several attempts at a prompt
+	KindNoWorktree = "no_worktree"     // the session has no git worktree of its own, or no longer
 	KindWorktree   = "worktree_failed" // git cannot do it
 	KindConflict   = "conflict"        // both sides have changed the same files
 	KindOverlap    = "overlap"         // uncommitted files of the user are in the way

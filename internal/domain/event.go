@@ -49,7 +49,7 @@ func (e Event) Unreadable() bool {
 	return unreadable
 }
 
-// Erased reports whether the event belonged to a deleted conversation. Only its number is left.
+// Erased reports whether the event belonged to a deleted session. Only its number is left.
 func (e Event) Erased() bool {
 	_, erased := e.Payload.(Erased)
 	return erased
@@ -205,7 +205,7 @@ type ApprovalResolved struct {
 type NativeSessionChanged struct {
 	NativeSession string `json:"native"`
 	Replaced      bool   `json:"replaced,omitempty"` // the agent lost the session before
-	Forked        bool   `json:"forked,omitempty"`   // the agent forked the session of the original conversation
+	Forked        bool   `json:"forked,omitempty"`   // the agent forked its own session of the original
 }
 
 // AgentModeChanged is the agent's current mode.
@@ -320,10 +320,10 @@ type Unreadable struct{}
 type SessionDeleted struct {
 	SessionUUID string    `json:"session"`
 	Turns       []TurnRef `json:"turns"`          // the deleted turns
-	Kept        int       `json:"kept,omitempty"` // how many stay because other conversations were forked from them
+	Kept        int       `json:"kept,omitempty"` // how many stay because other sessions were forked from them
 }
 
-// Erased replaces the payload of a deleted run. No client gets it; the log keeps the number, so
+// Erased replaces the payload of a deleted turn. No client gets it; the log keeps the number, so
 // that it has no gaps.
 type Erased struct{}
 

@@ -12,11 +12,11 @@ type Gate struct {
 }
 
 // A GateLoop is work that continues, prompt after prompt, until its gates pass. They are checked
-// after each completed run, and the failures are the session's next prompt.
+// after each completed turn, and the failures are the session's next prompt.
 type GateLoop struct {
 	ID            int64        `db:"id,auto"`
 	Session       int64        `db:"session,fixed"`
-	Turn          int64        `db:"turn"` // the working or checked run; of a loop that is over, the last one
+	Turn          int64        `db:"turn"` // the working or checked turn; of a loop that is over, the last one
 	Gates         []Gate       `db:"gates,fixed"`
 	MaxIterations int          `db:"max_iterations,fixed"` // how many turns there may be
 	Iteration     int          `db:"iteration"`            // which one Turn is, from 1

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An Item is an entry of a conversation, folded from events: a message, a
+// An Item is an entry of a transcript, folded from events: a message, a
 // thought, or a tool call with its result.
 type Item struct {
 	ID       int64           `db:"id,auto"`
@@ -51,7 +51,7 @@ type Hit struct {
 	Rank    float64
 }
 
-// Events is the number of a conversation's events that the item is: a tool call with a result is
+// Events is the number of a transcript's events that the item is: a tool call with a result is
 // two.
 func (i Item) Events() int {
 	if i.Kind == ItemTool && (i.Status == "completed" || i.Status == "failed" || i.Result != "") {

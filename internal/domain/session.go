@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Session is a conversation with one agent in one directory.
+// A Session is a sequence of turns with one agent in one directory.
 type Session struct {
 	ID            int64     `db:"id,auto"` // also its number in the project: the 12 of 12.3
 	UUID          string    `db:"uuid,fixed"`
 	Title         string    `db:"title"`
 	CWD           string    `db:"cwd"`
 	Agent         string    `db:"agent"`          // its name in the configuration; "" in an imported history without an agent
-	NativeSession string    `db:"native_session"` // the agent's own id of the conversation; empty before the first turn
+	NativeSession string    `db:"native_session"` // the agent's own id of the session; empty before the first turn
 	Mode          string    `db:"mode"`           // requested: default, acceptEdits, bypassPermissions, plan, or a mode of the agent
 	Model         string    `db:"model"`          // requested; a turn has its agent's actual model
 	Settings      Settings  `db:"settings"`
@@ -176,7 +176,7 @@ type PageMessage struct {
 	Line              int       `db:"line,fixed"`  // 0: unknown
 	Column            int       `db:"col,fixed"`
 	Stack             string    `db:"stack,fixed"`
-	Session           int64     `db:"session,fixed"`   // the conversation at the time, or 0
+	Session           int64     `db:"session,fixed"`   // the session at the time, or 0
 	Turn              int64     `db:"turn,fixed"`      // its turn, or 0
 	HumanLayerSession string    `db:"session_id,read"` // of the turn; read only
 	Count             int       `db:"count"`           // how often in a row

@@ -1,4 +1,4 @@
-// Package domain has the values of the whole program: conversations (sessions) and their turns,
+// Package domain has the values of the whole program: sessions and their turns,
 // items, approvals, events, and the table of turn states. It imports nothing of this module.
 //
 // Tags name the column of a field (db) and its member in JSON (json), both in the database and,
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A Turn is one prompt and its execution, which the wire calls session, run or task. Each of its ids
-// finds it.
+// A Turn is one prompt and its execution, which dialects call session, run or task. Each of its
+// ids finds it.
 type Turn struct {
 	ID                int64           `db:"id,key"`
 	UUID              string          `db:"uuid,fixed"`               // UUIDv7, ours
@@ -104,7 +104,7 @@ type TurnInSession struct {
 	FirstWords              string  `db:"first_words,read"`    // of the session's first prompt, at most 400 characters
 }
 
-// A TurnFilter chooses runs. The zero value means all.
+// A TurnFilter chooses turns. The zero value means all.
 type TurnFilter struct {
 	States   []State
 	Agent    string
@@ -243,7 +243,7 @@ const New State = ""
 
 // transitions are the allowed changes of state.
 var transitions = map[State][]State{
-	New:          {Queued, Completed, Running}, // Completed: an imported run; Running: a question without an agent
+	New:          {Queued, Completed, Running}, // Completed: an imported turn; Running: a question without an agent
 	Draft:        {Queued, Discarded},
 	Queued:       {Starting, Cancelled},
 	Starting:     {Running, Interrupting, Interrupted, Failed},
@@ -255,11 +255,11 @@ var transitions = map[State][]State{
 // CanBecome reports whether a turn may go from this state to another one.
 func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
 
-// HoldsSlot reports whether a turn in this state counts against the limit of concurrent runs. A turn
+// HoldsSlot reports whether a turn in this state counts against the limit of concurrent turns. A turn
 // that waits for a person does not, and continues without waiting for a slot.
 func (s State) HoldsSlot() bool { return s.Active() && s != WaitingInput }
 
-// LastTurn is the alias of the newest run, drafts aside, if no turn has it as an id.
+// LastTurn is the alias of the newest turn, drafts aside, if no turn has it as an id.
 const LastTurn = "last"
 
 // A prompt of the hub that asks an agent to continue begins with goOn, and repeats the request after
@@ -287,7 +287,7 @@ func RequestOf(prompt string) string {
 type QueueChanged struct {
 	Text      *string  `json:"text,omitempty"`      // the new prompt; nil: as before
 	Truncated bool     `json:"truncated,omitempty"` // Text is cut to [MaxEventText]
-	Order     []string `json:"order"`               // SessionIDs of the conversation's queued turns, the next one first
+	Order     []string `json:"order"`               // the ids of the session's queued turns, the next one first
 }
 
 // EventQueue is the kind of [QueueChanged].

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Budget limits each turn of a conversation, in place of the configuration. 0 is no limit.
+// A Budget limits each turn of a session, in place of the configuration. 0 is no limit.
 type Budget struct {
 	Turns   int           `json:"turns,omitempty"`  // rounds of tool calls
 	Time    time.Duration `json:"time,omitempty"`   // of work; waiting for a person does not count
@@ -42,7 +42,7 @@ type Usage struct {
 	Time   time.Duration // without waiting for people; an active turn counts up to now
 }
 
-// A UsageFilter chooses runs by their creation time. The zero value means all.
+// A UsageFilter chooses turns by their creation time. The zero value means all.
 type UsageFilter struct {
 	Session    int64
 	After      int64 // only turns with a larger row

@@ -29,7 +29,7 @@ type Store interface {
 	LastSeq(ctx context.Context) (int64, error)
 }
 
-// Runs resolves the session of an event.
+// Turns resolves the session of an event.
 type Turns interface {
 	// TurnOf returns the current session of a turn, by row id.
 	TurnOf(ctx context.Context, turn int64) (domain.TurnInSession, error)

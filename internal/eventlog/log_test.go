@@ -38,7 +38,7 @@ type world struct {
 	sound    int                  // successful reads before broken
 	reported int                  // calls of Damaged
 	lost     map[int64]error      // errors of TurnOf
-	quiet    map[int64]bool       // runs without deltas
+	quiet    map[int64]bool       // turns without deltas
 }
 
 func open(t *testing.T) *world {
@@ -83,11 +83,11 @@ func (w *world) TurnOf(_ context.Context, turn int64) (domain.TurnInSession, err
 }
 
 func (w *world) Scope(_ context.Context, id string) (turn, session int64, err error) {
-	if _, err := fmt.Sscanf(id, "thread %d", &session); err == nil {
+	if _, err := fmt.Sscanf(id, "session %d", &session); err == nil {
 		return 0, session, nil
 	}
-	if _, err := fmt.Sscanf(id, "run %d", &turn); err != nil {
-		return 0, 0, domain.Errorf(domain.KindTurnNotFound, "no run has the id %q", id)
+	if _, err := fmt.Sscanf(id, "turn %d", &turn); err != nil {
+		return 0, 0, domain.Errorf(domain.KindTurnNotFound, "no turn has the id %q", id)
 	}
 	return turn, 0, nil
 }
@@ -342,9 +342,9 @@ func TestWhatIsPublishedIsToldWhoeverIsThereAndNotKept(t *testing.T) {
 		secret := domain.Event{Turn: 1, Payload: domain.SecretRequested{}}
 		assert.Zero(t, w.log.Publish(secret))
 		h := w.subscribe(t, Subscribing{Since: -1, Kinds: []domain.EventKind{domain.EventSecretRequested}})
-		w.subscribe(t, Subscribing{Since: -1, Turn: "run 2"})
+		w.subscribe(t, Subscribing{Since: -1, Turn: "turn 2"})
 		synctest.Wait()
-		assert.Equal(t, 1, w.log.Publish(secret), "the other one wants none of that run")
+		assert.Equal(t, 1, w.log.Publish(secret), "the other one wants none of that turn")
 		synctest.Wait()
 		assert.Equal(t, []string{"0s domain.SecretRequested"}, h.take())
 		assert.Zero(t, w.log.Last())
@@ -383,7 +383,7 @@ func TestNobodyHearsWhatIsAskedOfAnotherTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
-		w.subscribe(t, Subscribing{Since: -1, Turn: "run 2"})
+		w.subscribe(t, Subscribing{Since: -1, Turn: "turn 2"})
 		synctest.Wait()
 		logged, withdraw := w.log.Ask(domain.Event{Turn: 1, Payload: domain.SecretRequested{}})
 		defer withdraw()
@@ -528,7 +528,7 @@ func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
 		h, all := w.subscription(t, Subscribing{Since: -1})
-		narrow, one := w.subscription(t, Subscribing{Since: -1, Turn: "run 2"})
+		narrow, one := w.subscription(t, Subscribing{Since: -1, Turn: "turn 2"})
 		w.damaged = func(seq int64) bool { return seq == 8 }
 		w.commit(delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), delta(2, "m3", "c"), delta(1, "m2", "d"), whole(1, "m2"), delta(1, "m4", "e"), whole(1, "m4"), delta(2, "m5", "f"))
 		w.log.Forget() // before the subscribers read them
@@ -660,14 +660,14 @@ func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 	})
 }
 
-// A subscriber to a conversation or a turn gets no other events, stored or not.
-func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
+// A subscriber to a session or a turn gets no other events, stored or not.
+func TestASubscriberHearsOfItsSessionAlone(t *testing.T) {
 	question := func(session, turn int64, id string) domain.Event {
 		return domain.Event{Session: session, Turn: turn, Payload: domain.ApprovalRequested{ApprovalID: id}}
 	}
 	for want, heard := range map[*Subscribing][]string{
-		{Since: -1, Turn: "thread 1"}: {"0s waits: a", "0s waits: b", "0s m1 is whole"},
-		{Since: -1}:                   {"0s waits: a", "0s waits: b", "0s waits: c", "0s m1 is whole", "0s m2 is whole"},
+		{Since: -1, Turn: "session 1"}: {"0s waits: a", "0s waits: b", "0s m1 is whole"},
+		{Since: -1}:                    {"0s waits: a", "0s waits: b", "0s waits: c", "0s m1 is whole", "0s m2 is whole"},
 		{Since: -1, Kinds: []domain.EventKind{domain.EventMessage}}:           {"0s m1 is whole", "0s m2 is whole"},
 		{Since: -1, Kinds: []domain.EventKind{domain.EventApprovalRequested}}: {"0s waits: a", "0s waits: b", "0s waits: c"},
 		{Since: -1, Kinds: []domain.EventKind{}}:                              nil,

@@ -139,7 +139,7 @@ const (
 )
 
 // Notice is an event for a subscriber. A delta may contain several; its Seq is then that of the
-// last. Deltas also name their run.
+// last. Deltas also name their turn.
 type Notice struct {
 	domain.Event
 	More bool // the next notice belongs to the same group; a subscriber should apply both

@@ -142,8 +142,8 @@ func TestQuestionWithoutOptionsIsNotAsked(t *testing.T) {
 }
 
 // Without an answer of the hub, the action does not happen. The agent gets no denial, because it
-// would remember one after a resume. A report that the hub refuses fails the run.
-func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
+// would remember one after a resume. A report that the hub refuses fails the turn.
+func TestTurnFailsIfTheHubRefusesReports(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "edit")
 	h.answers(catalog.RequestPermissionResult{}, errors.New("the session token is unknown"))

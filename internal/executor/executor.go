@@ -122,11 +122,11 @@ func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 		ctx = x.ctx
 	}
 	if t.Params.Context == nil {
-		conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken, Unanswered: true})
+		known, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken, Unanswered: true})
 		if err != nil {
 			return "", task.ContextFailure(err)
 		}
-		t.Params.Context = &conversation
+		t.Params.Context = &known
 	}
 	t.Prepare(*t.Params.Context)
 	d := x.drivers[cmp.Or(t.Launch.Driver, "acp")]

@@ -123,9 +123,9 @@ func release(t *testing.T, x *executor.Executor, session string) catalog.Release
 	return must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: session}))(t)
 }
 
-// A conversation continues after the release of its idle agent, with any session methods of the
+// A session continues after the release of its idle agent, with any session methods of the
 // agent.
-func TestConversationContinuesAfterRelease(t *testing.T) {
+func TestSessionContinuesAfterRelease(t *testing.T) {
 	for kind, resumed := range map[string]string{
 		"resume": `{"session_id":"native-1","resumed":true}`, "load": `{"session_id":"native-1","resumed":true}`,
 		"plain": `{"session_id":"native-1","primed":true}`,

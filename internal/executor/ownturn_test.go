@@ -94,7 +94,7 @@ func (h *hub) beginTurns(t *testing.T, x func() *executor.Executor, like catalog
 	t.Cleanup(running.Wait)
 	begun := 0
 	h.begin = func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
-		begun++ // one conversation, one turn after the other
+		begun++ // one session, one turn after the other
 		p := like
 		p.TaskID, p.SessionToken, p.Prompt, p.Unprompted = fmt.Sprint("own-", begun), fmt.Sprint("token-", begun), "", true
 		running.Go(func() {
@@ -401,8 +401,8 @@ func TestReportsBetweenTurns(t *testing.T) {
 	}
 }
 
-// A conversation without an id ends with its prompt, so the executor reports nothing afterwards.
-func TestNoReportsWithoutAConversation(t *testing.T) {
+// A session without an id ends with its prompt, so the executor reports nothing afterwards.
+func TestNoReportsWithoutASession(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "choosy", "later 1000")
 	p.SessionID = ""

@@ -83,7 +83,7 @@ func TestResuming(t *testing.T) {
 }
 
 // A resumed agent gets the user's messages without later activity again. They may never have
-// reached the agent: its executor may have died, or the run may have stopped, right after the
+// reached the agent: its executor may have died, or the turn may have stopped, right after the
 // session opened.
 func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 	said := func(role, content string) catalog.Message { return catalog.Message{Role: role, Content: content} }

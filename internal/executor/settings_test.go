@@ -291,12 +291,12 @@ func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	ctx := context.Background()
 	set := func(p catalog.SetSessionParams) catalog.SetSessionResult {
-		p.SessionID = "conversation"
+		p.SessionID = "session"
 		return must(x.SetSession(ctx, p))(t)
 	}
 	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "code"}).Status, "there is no agent")
 	p := prompt(t, "choosy", "listen")
-	p.SessionID = "conversation"
+	p.SessionID = "session"
 	done, listening := make(chan catalog.ExecutePromptResult, 1), make(chan struct{})
 	h.onReport = func(r catalog.ReportMessageParams) {
 		if strings.Contains(string(r.EventData), "listening") {

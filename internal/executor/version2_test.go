@@ -555,7 +555,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			if c.outcome == catalog.YieldRefused {
 				must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 			}
-			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of its run")
+			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of its turn")
 			if c.outcome == catalog.YieldRefused {
 				assert.Equal(t, c.said, h.said("own-1"))
 				return

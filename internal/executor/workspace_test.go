@@ -32,7 +32,7 @@ func TestAdditionalDirectories(t *testing.T) {
 	assert.Equal(t, files[0]+" true true\n"+files[1]+" true true\n"+files[2]+" false false\n"+files[3]+" false false\n", h.text())
 	assert.Len(t, h.data("file_change"), 2, "changes there are reported")
 
-	h.context.AdditionalDirectories = []string{other} // another run's
+	h.context.AdditionalDirectories = []string{other} // another turn's
 	p.TaskID, p.Prompt = "task-2", "touch "+files[0]+" "+files[2]
 	execute(t, x, p)
 	assert.True(t, strings.HasSuffix(h.text(), files[0]+" false false\n"+files[2]+" true true\n"))

@@ -13,58 +13,58 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// start checks the gates of a run, unless a check is running or the hub is closing. The next hub
+// start checks the gates of a turn, unless a check is running or the hub is closing. The next hub
 // then makes the check.
-func (e *Engine) start(run int64) {
+func (e *Engine) start(turn int64) {
 	if e.opts.Turns.Resting() {
 		return
 	}
-	ctx, cancel := context.WithCancel(clientenv.Context(e.ctx, e.opts.Turns.Environment(run)))
+	ctx, cancel := context.WithCancel(clientenv.Context(e.ctx, e.opts.Turns.Environment(turn)))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.checking[run] != nil {
+	if e.checking[turn] != nil {
 		cancel()
 		return
 	}
-	e.checking[run] = cancel
-	if !e.tasks.Go(func() { e.check(ctx, cancel, run) }) {
-		delete(e.checking, run)
+	e.checking[turn] = cancel
+	if !e.tasks.Go(func() { e.check(ctx, cancel, turn) }) {
+		delete(e.checking, turn)
 		cancel()
 	}
 }
 
-// cancel stops the check of a run.
-func (e *Engine) cancel(run int64) {
+// cancel stops the check of a turn.
+func (e *Engine) cancel(turn int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if cancel := e.checking[run]; cancel != nil {
+	if cancel := e.checking[turn]; cancel != nil {
 		cancel()
 	}
 }
 
-// check checks the gates of a run and continues the loop with the result.
-func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64) {
+// check checks the gates of a turn and continues the loop with the result.
+func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, turn int64) {
 	defer cancel()
-	results, err := e.checkAll(ctx, run)
+	results, err := e.checkAll(ctx, turn)
 	if ctx.Err() == nil {
 		failure := err
-		err = e.keep(ctx, func(t store.Tx) error { return e.settle(t, run, results, failure) })
+		err = e.keep(ctx, func(t store.Tx) error { return e.settle(t, turn, results, failure) })
 	}
-	e.forget(run)
+	e.forget(turn)
 	e.opts.Turns.Rested()
 	if err != nil && ctx.Err() == nil {
 		e.opts.Logger.Error("cannot store the results of gates", "err", err)
 	}
 }
 
-// forget removes a finished check of a run.
-func (e *Engine) forget(run int64) {
+// forget removes a finished check of a turn.
+func (e *Engine) forget(turn int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.checking, run)
+	delete(e.checking, turn)
 }
 
-// checkAll runs the gates of a run, one after the other.
+// checkAll runs the gates of a turn, one after the other.
 func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, error) {
 	turn, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {
@@ -151,7 +151,7 @@ func (e *Engine) run(
 	r := domain.GateResult{Gate: c.Name}
 	root := e.opts.Root
 	if below, err := filepath.Rel(root, directory); err != nil || !filepath.IsLocal(below) {
-		root = cwd // the conversation works outside of the project's root, for example in a worktree
+		root = cwd // the session works outside of the project's root, for example in a worktree
 	}
 	reader := &usercommand.Reader{
 		Parser: usercommand.NewParser(root, directory),
@@ -201,7 +201,7 @@ func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failu
 		return err
 	}
 	l.Results = results
-	e.opts.Turns.MayStart(t) // queued runs of the thread may start
+	e.opts.Turns.MayStart(t) // queued turns of the session may start
 	if failure != nil {
 		return e.end(t, l, turn, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
 	}

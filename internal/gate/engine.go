@@ -1,10 +1,10 @@
 // Package gate keeps agents working until commands pass. Gates are checked after each completed
-// run. The failures become the next prompt of the conversation, until all gates pass or the limit
-// of runs is reached.
+// turn. The failures become the next prompt of the session, until all gates pass or the limit
+// of turns is reached.
 //
-// A [domain.GateLoop] is stored, and changes in the same transactions as the states of its runs.
-// After a crash, the next hub repeats a pending check from the first gate. A loop whose run was
-// interrupted continues when the run is continued.
+// A [domain.GateLoop] is stored, and changes in the same transactions as the states of its turns.
+// After a crash, the next hub repeats a pending check from the first gate. A loop whose turn was
+// interrupted continues when the turn is continued.
 package gate
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Runs is the engine's access to runs.
+// Turns is the engine's access to turns.
 type Turns interface {
 	// Write runs a transaction.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Next queues a run at the end of a thread, with the permissions of run. If it is refused, the
-	// error is a *domain.Error and nothing has changed.
+	// Next queues a turn with a prompt at the end of turn's session, with turn's permissions. If it
+	// is refused, the error is a *domain.Error and nothing has changed.
 	Next(t store.Tx, turn domain.Turn, prompt string) (domain.Turn, error)
-	// MayStart makes the hub start queued runs at the end of the transaction.
+	// MayStart makes the hub start queued turns at the end of the transaction.
 	MayStart(t store.Tx)
-	// Say adds a note to the conversation of a run.
+	// Say adds a note to the transcript of a turn.
 	Say(t store.Tx, turn domain.Turn, text string) error
-	// Environment returns the environment of the client that launched a run, or nil.
-	Environment(run int64) clientenv.Environment
+	// Environment returns the environment of the client that launched a turn, or nil.
+	Environment(turn int64) clientenv.Environment
 	// Resting reports whether the hub starts nothing new.
 	Resting() bool
 	// Rested signals the end of a check.
@@ -53,7 +53,7 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// Engine checks the gates of runs. Its methods may be called from any goroutine, except that those
+// Engine checks the gates of turns. Its methods may be called from any goroutine, except that those
 // with a transaction belong to the store's writer.
 type Engine struct {
 	opts  Options
@@ -61,7 +61,7 @@ type Engine struct {
 	tasks background.Group
 
 	mu       sync.Mutex                   // guards the fields below
-	checking map[int64]context.CancelFunc // by checked run
+	checking map[int64]context.CancelFunc // by checked turn
 	awaiting map[int64][]chan struct{}    // by loop; closed at its end
 }
 
@@ -86,21 +86,21 @@ func (e *Engine) Busy() bool {
 	return len(e.checking) > 0
 }
 
-// Checks reports whether the gates of a run are being checked.
-func (e *Engine) Checks(run int64) bool {
+// Checks reports whether the gates of a turn are being checked.
+func (e *Engine) Checks(turn int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.checking[run] != nil
+	return e.checking[turn] != nil
 }
 
-// Of returns the loop of a run. has is false if the run has none.
-func (e *Engine) Of(ctx context.Context, run int64) (l domain.GateLoop, has bool, err error) {
-	return found(e.opts.Store.GateLoop(ctx, run))
+// Of returns the loop of a turn. has is false if the turn has none.
+func (e *Engine) Of(ctx context.Context, turn int64) (l domain.GateLoop, has bool, err error) {
+	return found(e.opts.Store.GateLoop(ctx, turn))
 }
 
-// OfAll returns the loops of runs, by run.
-func (e *Engine) OfAll(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error) {
-	return e.opts.Store.GateLoops(ctx, runs)
+// OfAll returns the loops of turns, by turn.
+func (e *Engine) OfAll(ctx context.Context, turns []int64) (map[int64]domain.GateLoop, error) {
+	return e.opts.Store.GateLoops(ctx, turns)
 }
 
 func found(l domain.GateLoop, err error) (domain.GateLoop, bool, error) {

@@ -18,7 +18,7 @@ func (e *Engine) Resume(ctx context.Context) error {
 	return err
 }
 
-// Begin gives a run gates and replaces its existing ones. The caller has checked spec.
+// Begin gives a turn gates and replaces its existing ones. The caller has checked spec.
 func (e *Engine) Begin(t store.Tx, turn domain.Turn, spec Spec) error {
 	if len(spec.Gates) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (e *Engine) Begin(t store.Tx, turn domain.Turn, spec Spec) error {
 	return t.InsertGateLoop(&l)
 }
 
-// Follow adds a new run to the loop of the previous run in its conversation, if that was
+// Follow adds a new turn to the loop of the previous turn in its session, if that was
 // interrupted.
 func (e *Engine) Follow(t store.Tx, turn domain.Turn) error {
 	if turn.Parent == 0 || turn.Restricted {
@@ -69,7 +69,7 @@ func (e *Engine) Follow(t store.Tx, turn domain.Turn) error {
 	return t.UpdateGateLoop(l)
 }
 
-// Changed handles a state change of a run: the gates are checked when it has completed.
+// Changed handles a state change of a turn: the gates are checked when it has completed.
 func (e *Engine) Changed(t store.Tx, turn domain.Turn) error {
 	if turn.State != domain.Starting && !turn.State.Ended() {
 		return nil
@@ -91,7 +91,7 @@ func (e *Engine) Changed(t store.Tx, turn domain.Turn) error {
 	return e.end(t, l, turn, domain.LoopStopped, cmp.Or(turn.Error, "the turn is "+turn.State.Words()))
 }
 
-// Stop ends the loop of an ended run and stops its check. If a later run of the loop is active,
+// Stop ends the loop of an ended turn and stops its check. If a later turn of the loop is active,
 // current is its id and the caller must end it; otherwise current is 0.
 func (e *Engine) Stop(t store.Tx, turn domain.Turn, reason string) (stopped bool, current int64, err error) {
 	l, has, err := found(t.GateLoop(e.ctx, turn.ID))
@@ -121,9 +121,9 @@ func names(gates []domain.Gate) []string {
 	return list
 }
 
-// Await waits until the loop of a run has ended, or ctx ends. has is false if the run has no loop.
-func (e *Engine) Await(ctx context.Context, run int64) (l domain.GateLoop, has bool, err error) {
-	if l, has, err = e.Of(ctx, run); err != nil || !has {
+// Await waits until the loop of a turn has ended, or ctx ends. has is false if the turn has no loop.
+func (e *Engine) Await(ctx context.Context, turn int64) (l domain.GateLoop, has bool, err error) {
+	if l, has, err = e.Of(ctx, turn); err != nil || !has {
 		return l, has, err
 	}
 	over := make(chan struct{})
@@ -132,12 +132,12 @@ func (e *Engine) Await(ctx context.Context, run int64) (l domain.GateLoop, has b
 	e.mu.Unlock()
 	defer e.stopAwaiting(l.ID, over)
 	// The loop may have ended before the waiter was registered.
-	if l, has, err = e.Of(ctx, run); err != nil || !has || l.IsOver() {
+	if l, has, err = e.Of(ctx, turn); err != nil || !has || l.IsOver() {
 		return l, has, err
 	}
 	select {
 	case <-over:
-		return e.Of(ctx, run)
+		return e.Of(ctx, turn)
 	case <-ctx.Done():
 		return l, true, ctx.Err()
 	case <-e.ctx.Done():

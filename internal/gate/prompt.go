@@ -92,7 +92,7 @@ func finding(d domain.Diagnostic) string {
 	return fmt.Sprintf("%s: %s: %s", place, d.Severity, d.Message)
 }
 
-// summary returns the conversation's note of a check.
+// summary returns the transcript's note of a check.
 func summary(l domain.GateLoop) string {
 	lines := make([]string, 0, len(l.Results))
 	for _, r := range l.Results {

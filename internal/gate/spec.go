@@ -22,7 +22,7 @@ const (
 type Spec struct {
 	// Gates are configured names or shell lines.
 	Gates []string
-	// MaxIterations limits the number of runs, including the first; 0 means DefaultIterations.
+	// MaxIterations limits the number of turns, including the first; 0 means DefaultIterations.
 	MaxIterations int
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Adoption returns the adopter, which imports conversations that started outside Duet.
+// Adoption returns the adopter, which imports sessions that started outside Duet.
 func (h *Hub) Adoption() Adopter { return Adopter{h} }
 
-// This file imports conversations that an agent held without Duet.
+// This file imports sessions that an agent held without Duet.
 
-// Adopter imports conversations. Its methods may be called from any goroutine.
+// Adopter imports sessions. Its methods may be called from any goroutine.
 type Adopter struct{ hub *Hub }
 
 // Session is a session that an agent stores itself.
@@ -41,7 +41,7 @@ type Session struct {
 // Its error is safe to show to users.
 func (a Adopter) Directory(path string) (string, error) { return a.hub.directory(path) }
 
-// Find returns the last turn of the conversation that uses an agent's session. ok reports whether
+// Find returns the last turn of the session that uses an agent's own session. ok reports whether
 // one exists.
 func (a Adopter) Find(ctx context.Context, agent, native string) (s domain.TurnInSession, ok bool, err error) {
 	session, err := a.hub.store.FindNativeOf(ctx, agent, native)
@@ -76,8 +76,8 @@ func (a Adopter) Unfinished(ctx context.Context, agent, native string) (domain.T
 	return domain.Turn{}, false, a.hub.noteWrite(err)
 }
 
-// Adopt makes a conversation of an agent's session: one completed run that holds the whole history.
-// If the session already has a conversation, Adopt returns it unchanged and fresh is false.
+// Adopt makes a session from an agent's own one: one completed turn holds the whole history.
+// If an earlier call has made that session, Adopt returns it unchanged and fresh is false.
 func (a Adopter) Adopt(ctx context.Context, s Session) (adopted domain.TurnInSession, fresh bool, err error) {
 	parts := a.hub.intake.ReadHistory(s.Parts, s.Secrets)
 	title := s.Secrets.Text(s.Title)

@@ -16,7 +16,7 @@ import (
 
 var session = Session{Agent: "fake", Native: "n", Title: "title", Dir: "/p", HasHistory: true, Secrets: new(redact.Secrets), Parts: []catalog.ReplayedPart{{Role: "user", Text: "hello"}}}
 
-// A session becomes one completed run with its history. A second adoption finds that turn.
+// A session becomes one completed turn with its history. A second adoption finds that turn.
 func TestAdoptOnce(t *testing.T) {
 	h := openHub(t, database(t), nil)
 	_, ok, err := h.Adoption().Find(t.Context(), "fake", "n")
@@ -41,7 +41,7 @@ func TestAdoptOnce(t *testing.T) {
 	assert.True(t, fresh, "another agent's ids are its own")
 }
 
-// The conversation notes the missing history, and the title replaces a prompt that the agent does
+// The session notes the missing history, and the title replaces a prompt that the agent does
 // not report.
 func TestAdoptWithoutHistory(t *testing.T) {
 	h := openHub(t, database(t), nil)

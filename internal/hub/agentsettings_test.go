@@ -273,9 +273,9 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 	}
 }
 
-// A conversation continues with another agent. The new agent starts its own session, gets the
+// A session continues with another agent. The new agent starts its own session, gets the
 // transcript, and inherits no accepted permissions.
-func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
+func TestASessionGoesOnWithAnotherAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
 	var daemon catalog.Daemon
@@ -346,9 +346,9 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	assert.Equal(t, "of new", same.Session.NativeSession)
 }
 
-// A conversation keeps its agent while a turn is active or queued. Approvals that a dead agent left
+// A session keeps its agent while a turn is active or queued. Approvals that a dead agent left
 // open do not carry over to the next agent.
-func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
+func TestASessionAtWorkKeepsItsAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
 	path := database(t)
@@ -374,7 +374,7 @@ func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	pendingOf(t, h, 0)
 }
 
-// A fork may have another agent, and other settings. The conversation that is forked keeps its own.
+// A fork may have another agent, and other settings. The session that is forked keeps its own.
 func TestAForkIsGivenAnotherAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})

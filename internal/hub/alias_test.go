@@ -30,18 +30,18 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	n := 0
 	fresh := func() domain.TurnInSession {
 		n++
-		s := must(h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), SessionAlias: fmt.Sprint("thread-", n)}))(t)
+		s := must(h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), SessionAlias: fmt.Sprint("session-", n)}))(t)
 		return inState(t, h, s, domain.Running)
 	}
 	aliases := func(s domain.TurnInSession) map[string]string {
 		return map[string]string{
-			"uuid": s.UUID, "session": s.HumanLayerSession, "run": s.HumanLayerRun, "task": domain.TaskName(s.Task), "caller": s.CallerID,
-			"thread": s.Session.UUID, "conversation": fmt.Sprint("thread-", n),
+			"uuid": s.UUID, "session_id": s.HumanLayerSession, "run_id": s.HumanLayerRun, "task": domain.TaskName(s.Task), "caller": s.CallerID,
+			"session uuid": s.Session.UUID, "session alias": fmt.Sprint("session-", n),
 		}
 	}
 	methods := map[string]func(id string) (string, error){
 		"Session": func(id string) (string, error) { s, err := h.query.Turn(ctx, id); return s.UUID, err },
-		"Conversation": func(id string) (string, error) {
+		"Transcript": func(id string) (string, error) {
 			c, err := h.query.Transcript(ctx, id, query.Page{})
 			return c.Turn.UUID, err
 		},
@@ -77,7 +77,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		}
 	}
 	// These change the turn: each has an alias of its own turn.
-	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
+	for _, kind := range []string{"uuid", "session_id", "run_id", "task", "caller", "session uuid", "session alias"} {
 		s := fresh()
 		id := aliases(s)[kind]
 		assert.Equal(t, s.Turn.ID, must(h.Approvals().Create(ctx, approval.Spec{Turn: id, Tool: "Write"}))(t, kind).Turn)

@@ -109,14 +109,14 @@ func (r turnsOfHub) AgentEnded(turn int64) <-chan struct{} {
 
 func (r turnsOfHub) KeepsQuestions(turn int64) bool { return r.hub.cutShort.Has(turn) }
 
-// questionsSession is the alias of the conversation for clients that name none.
+// questionsSession is the alias of the session for clients that name none.
 const questionsSession = "duet:questions"
 
 // questionGone is the reason for ending the turn of a question whose client has gone.
 const questionGone = "the client that asked this has gone"
 
-// PlaceOf finds the active turn, or the conversation for standalone questions. BeginQuestion creates
-// a conversation that does not exist yet.
+// PlaceOf finds the active turn, or the session for standalone questions. BeginQuestion creates
+// a session that does not exist yet.
 func (r turnsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) (approval.Place, error) {
 	h := r.hub
 	cwd, err := h.directory(q.CWD)
@@ -187,13 +187,13 @@ func (r turnsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.
 	return h.transition(t, &in.Turn, domain.Running, outcome{})
 }
 
-// askerName returns the name that lists show for the client of a question: the conversation's alias
+// askerName returns the name that lists show for the client of a question: the session's alias
 // without its kind prefix. It returns "" if the alias is the id of a turn.
-func askerName(conversation string) string {
-	if _, err := uuid.Parse(conversation); err == nil || domain.IsTaskName(conversation) {
+func askerName(alias string) string {
+	if _, err := uuid.Parse(alias); err == nil || domain.IsTaskName(alias) {
 		return ""
 	}
-	return strings.TrimPrefix(conversation, "mcp:")
+	return strings.TrimPrefix(alias, "mcp:")
 }
 
 // EndQuestion ends the turn of a question whose client has gone.

@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// Attempts are conversations that begin with the same prompt and the same commit, each in a worktree of
+// Attempts are sessions that begin with the same prompt and the same commit, each in a worktree of
 // its own. They have the same [domain.Settings.Attempts]; nothing else is stored.
 
 // MaxAttempts is how many attempts one prompt can have.
@@ -91,17 +91,17 @@ func (h *Hub) LaunchAttempts(
 	return drafts, nil
 }
 
-// An Attempt is one of several conversations with the same prompt.
+// An Attempt is one of several sessions with the same prompt.
 type Attempt struct {
 	Turn  domain.TurnInSession // the last turn
-	Usage domain.Usage         // of the conversation
+	Usage domain.Usage         // of the session
 	// Changes are those since the common commit.
 	Changes worktree.Changes
 	Gone    bool  // the worktree is deleted
 	Err     error // why the changes are not known, or nil
 }
 
-// Attempts returns the attempts that a conversation belongs to, in the order of their launch. patch says
+// Attempts returns the attempts that a session belongs to, in the order of their launch. patch says
 // how many bytes of each patch are returned. The error is of KindNoAttempts if it belongs to none.
 func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time) ([]Attempt, error) {
 	turns, err := h.attemptsWith(ctx, id)
@@ -132,7 +132,7 @@ func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time)
 	return attempts, nil
 }
 
-// attemptsWith returns the last turns of the attempts that a conversation belongs to, the one that was
+// attemptsWith returns the last turns of the attempts that a session belongs to, the one that was
 // launched first at the beginning.
 func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.TurnInSession, err error) {
 	one, err := h.query.Turn(ctx, id)
@@ -230,7 +230,7 @@ func (h *Hub) stillWorking(ctx context.Context, list []domain.TurnInSession) (na
 	return names, err
 }
 
-// interruptAndAwait ends a conversation's turns.
+// interruptAndAwait ends a session's turns.
 func (h *Hub) interruptAndAwait(ctx context.Context, s domain.TurnInSession) error {
 	_, err := h.Interrupt(ctx, s.HumanLayerSession, "not_chosen")
 	var known *domain.Error

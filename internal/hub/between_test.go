@@ -28,8 +28,8 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	}, func(o *Options) { o.Getenv = func(string) string { return secret } })
 	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession, domain.EventAgentMode}}, -1)
 	s := await(t, h, launch(t, h, "p"))
-	tell := func(task, conversation string, reported catalog.Session) {
-		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: conversation, TaskID: task, Session: reported}))
+	tell := func(task, session string, reported catalog.Session) {
+		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: session, TaskID: task, Session: reported}))
 	}
 	tell(s.UUID, s.Session.UUID, catalog.Session{
 		Mode: &catalog.Selection{Current: "code"}, Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "It has " + secret},
@@ -46,7 +46,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	assert.Equal(t, "code", seen.Mode())
 	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, seen.Commands)
 	after := turnOf(t, h, s.UUID)
-	assert.Equal(t, []any{domain.Completed, "code"}, []any{after.State, after.AgentMode}, "the next run goes on in it")
+	assert.Equal(t, []any{domain.Completed, "code"}, []any{after.State, after.AgentMode}, "the next turn goes on in it")
 
 	// An update without a change is ignored.
 	next := must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
@@ -121,7 +121,7 @@ func TestLateTextIsPartOfItsMessage(t *testing.T) {
 	assert.Equal(t, []any{domain.Completed, want, 1}, []any{now.State, now.Result, now.Messages})
 }
 
-// Agent-initiated runs keep the depth of the configured trigger that caused them.
+// Agent-initiated turns keep the depth of the configured trigger that caused them.
 func TestAgentInitiatedTurnKeepsTriggerDepth(t *testing.T) {
 	after := func(source, metadata string, trigger *catalog.TurnTrigger) domain.Turn {
 		t.Helper()
@@ -150,9 +150,9 @@ func TestMetaOfAnEditorsPrompt(t *testing.T) {
 	}
 }
 
-// A conversation whose agent works in the background is neither archived nor deleted: it would come
+// A session whose agent works in the background is neither archived nor deleted: it would come
 // back, and the agent would work on.
-func TestAConversationWhoseAgentGoesOnIsNotPutAway(t *testing.T) {
+func TestASessionWhoseAgentGoesOnIsNotPutAway(t *testing.T) {
 	var daemon catalog.Daemon
 	h := openHub(t, database(t), leaves(&daemon))
 	s := await(t, h, launch(t, h, "p"))

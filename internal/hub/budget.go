@@ -13,12 +13,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file interrupts runs that exceed a budget. It compares the usage that agents report with the
-// limits of the turn, its conversation and the day. It warns before a limit is reached and
+// This file interrupts turns that exceed a budget. It compares the usage that agents report with the
+// limits of the turn, its session and the day. It warns before a limit is reached and
 // interrupts the turn when it is.
 //
 // An interrupted turn can be continued: the new turn starts new accounts for the turn and the
-// conversation. The account of a day starts at midnight.
+// session. The account of a day starts at midnight.
 
 // budgets returns the currently configured limits.
 func (h *Hub) budgets() config.Budget { return h.opts.Configuration.Budget() }
@@ -72,7 +72,7 @@ type budgetGuard struct {
 
 // account holds what the guard knows of an active turn and the store does not.
 type account struct {
-	asked   *domain.Settings // the conversation's settings when the account was opened
+	asked   *domain.Settings // the session's settings when the account was opened
 	turns   int
 	between bool   // a tool call has ended since the last one began
 	call    string // fingerprint of the last tool call that ended
@@ -293,7 +293,7 @@ func (g *budgetGuard) interrupt(t store.Tx, turn domain.Turn, code, message stri
 		outcome{reason: "budget_reached", code: code, message: message})
 }
 
-// ofTurn returns the limits of a turn: the configured ones, and lower ones that its conversation
+// ofTurn returns the limits of a turn: the configured ones, and lower ones that its session
 // sets.
 func (g *budgetGuard) ofTurn(t store.Tx, turn domain.Turn) config.BudgetLimits {
 	limits := g.hub.budgets().Turn
@@ -312,7 +312,7 @@ func (g *budgetGuard) ofTurn(t store.Tx, turn domain.Turn) config.BudgetLimits {
 	return asked(*a.asked, limits)
 }
 
-// asked returns limits, replaced where the conversation's settings set their own.
+// asked returns limits, replaced where the session's settings set their own.
 func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 	b := s.Budget
 	if turns := cmp.Or(b.Turns, s.MaxTurns); turns > 0 {
@@ -341,7 +341,7 @@ func (g *budgetGuard) usedByTurn(t store.Tx, turn domain.Turn) (domain.Usage, er
 	return t.Usage(g.hub.ctx, domain.UsageFilter{Session: turn.Session, After: turn.ID - 1}, t.Now())
 }
 
-// usedBySession returns the usage of a conversation's turns after the last one that exceeded a
+// usedBySession returns the usage of a session's turns after the last one that exceeded a
 // budget.
 func (g *budgetGuard) usedBySession(t store.Tx, session int64) (domain.Usage, error) {
 	last, err := t.LastWith(g.hub.ctx, session, domain.CodeSessionBudget)
@@ -378,7 +378,7 @@ func (l limit) isNear(who string) string {
 	return fmt.Sprintf("%s %s of %s", who, l.phrase(), l.most)
 }
 
-// isOf reports whether the conversation itself set this limit, so that raising the configured one
+// isOf reports whether the session itself set this limit, so that raising the configured one
 // changes nothing.
 func (l limit) isOf(s *domain.Settings) bool {
 	if s == nil {

@@ -34,7 +34,7 @@ func uses(ctx context.Context, x *fakeTurn, dollars float64, input, output int64
 	return completed
 }
 
-// warnings returns the notices in the conversation of a turn.
+// warnings returns the notices in the session of a turn.
 func warnings(t *testing.T, h *Hub, s domain.TurnInSession) (list []string) {
 	t.Helper()
 	items := must(h.store.ItemsOfTurn(t.Context(), s.Turn.ID))(t)
@@ -67,11 +67,11 @@ func TestATurnThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 	assert.Equal(t, domain.Completed, await(t, h, s).State)
 }
 
-func TestTheBudgetOfAConversation(t *testing.T) {
+func TestTheBudgetOfASession(t *testing.T) {
 	most := 100
 	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult { return uses(ctx, x, 0, 20, 25) },
 		limited(config.Budget{Session: config.BudgetLimits{Tokens: &most}}))
-	other := await(t, h, launch(t, h, "another conversation"))
+	other := await(t, h, launch(t, h, "another session"))
 	s := await(t, h, launch(t, h, "one"))
 	goOn := func(prompt string) domain.TurnInSession {
 		next := must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: prompt, Source: domain.SourceSession}))(t)

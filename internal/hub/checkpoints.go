@@ -40,7 +40,7 @@ const (
 	// mostCheckpointBytes is how much of the disk a directory's checkpoints take, apart from the newest.
 	mostCheckpointBytes = 2 << 30
 	pruneEvery          = 50 // checkpoints
-	mostUnrecorded      = 20 // runs
+	mostUnrecorded      = 20 // turns
 )
 
 // checkpoints records the files of working directories before each turn, so that the changes of an
@@ -53,7 +53,7 @@ type checkpoints struct {
 	failed map[string]time.Time // when directories that are too large were last tried
 	broken map[string]error     // why the last checkpoint of a directory failed
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
-	warned map[string]bool      // directories that a conversation reported as too large
+	warned map[string]bool      // directories that a transcript reported as too large
 	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
 	taking map[chan struct{}]string
 	// unrecorded are, by directory, the ended turns after which no checkpoint was finished, the oldest first;
@@ -297,7 +297,7 @@ func isBelow(root, path string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded.
+// sayWhatIsMissing says in a transcript, once for each directory, that files are not recorded.
 func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, dir string, skipped []checkpoint.Skipped, err error) {
 	text := ""
 	switch {

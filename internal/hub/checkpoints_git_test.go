@@ -134,7 +134,7 @@ func TestChangesOfAPlainCommand(t *testing.T) {
 	assert.Equal(t, "one\n", string(must(os.ReadFile(path))(t)))
 }
 
-// A conversation's files go back to before a turn, and that is undone. Files that others have changed stay
+// A session's files go back to before a turn, and that is undone. Files that others have changed stay
 // unless all files are to go back.
 func TestRewind(t *testing.T) {
 	testkit.NeedTool(t, "git")
@@ -261,7 +261,7 @@ func TestRewind(t *testing.T) {
 	assert.Equal(t, map[string]string{"agents": "modified edited"}, undo(first.UUID))
 	require.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.UndoRewind(t.Context(), first.UUID))), "all rewinds are undone")
 
-	// All files are not restored while another conversation may change them.
+	// All files are not restored while another session may change them.
 	other := launch(t, h, "hang")
 	<-hangs
 	_, err := h.Rewind(t.Context(), RewindSpec{Turn: first.UUID, All: true})
@@ -269,7 +269,7 @@ func TestRewind(t *testing.T) {
 	require.ErrorContains(t, err, other.Name())
 	must(h.Rewind(t.Context(), RewindSpec{Turn: first.UUID}))(t)
 
-	// A conversation that works is not rewound.
+	// A session that works is not rewound.
 	third := must(h.Continue(t.Context(), ContinueSpec{From: second.UUID, Prompt: "hang"}))(t)
 	<-hangs
 	_, err = h.Rewind(t.Context(), RewindSpec{Turn: first.UUID})

@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// turnClocks knows by how much the clock was set while runs worked ([domain.Run.ClockOff]). Only the
+// turnClocks knows by how much the clock was set while turns worked ([domain.Turn.ClockOff]). Only the
 // store's writer uses it.
 type turnClocks struct {
 	since time.Time // with a monotonic part, which setting the clock does not change

@@ -93,9 +93,9 @@ func TestTheTimeOfATurnWhoseClockIsSet(t *testing.T) {
 				used := must(h.store.Usage(t.Context(), domain.UsageFilter{}, time.Now()))(t)
 				assert.InDelta(t, (25 * time.Minute).Seconds(), used.Time.Seconds(), 1)
 
-				assert.Equal(t, domain.Completed, halfAnHourLater(launchIn(t, h, "a", "p")).State, "the conversation has 35 minutes left")
+				assert.Equal(t, domain.Completed, halfAnHourLater(launchIn(t, h, "a", "p")).State, "the session has 35 minutes left")
 				s = halfAnHourLater(launchIn(t, h, "a", "p"))
-				assert.Equal(t, []any{domain.Interrupted, domain.CodeSessionBudget}, []any{s.State, s.ErrorCode}, "its hour ends in this run")
+				assert.Equal(t, []any{domain.Interrupted, domain.CodeSessionBudget}, []any{s.State, s.ErrorCode}, "its hour ends in this turn")
 			})
 		})
 	}
@@ -161,6 +161,6 @@ func TestTheTimeOfATurnWhoseProcessDied(t *testing.T) {
 		s = inState(t, h, s, domain.Interrupted)
 		assert.Equal(t, "ORPHANED", s.ErrorCode)
 		assert.InDelta(t, (10 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Turn), 1000)
-		assert.Equal(t, domain.Completed, await(t, h, launchIn(t, h, "a", "p")).State, "the conversation has 50 minutes left")
+		assert.Equal(t, domain.Completed, await(t, h, launchIn(t, h, "a", "p")).State, "the session has 50 minutes left")
 	})
 }

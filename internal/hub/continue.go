@@ -43,7 +43,7 @@ type ContinueSpec struct {
 }
 
 // An AgentChoice chooses the agent of a fork, and its settings. What is empty is as in the
-// conversation that is forked, if the agent is the same. No mode that grants permissions carries over.
+// session that is forked, if the agent is the same. No mode that grants permissions carries over.
 type AgentChoice struct {
 	Agent   string // configured name
 	Mode    string

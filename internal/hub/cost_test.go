@@ -55,7 +55,7 @@ func (t countingTx) count(name string) {
 }
 
 func (t countingTx) UpdateTurn(r domain.Turn) error {
-	t.count("UpdateRun")
+	t.count("UpdateTurn")
 	return t.Tx.UpdateTurn(r)
 }
 
@@ -79,17 +79,17 @@ func (t countingTx) Session(ctx context.Context, id int64) (domain.Session, erro
 	return t.Tx.Session(ctx, id)
 }
 
-func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
+func TestAChangeOfModeCostsTheSameInALongSession(t *testing.T) {
 	var count func(string) int
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) { count = countCalls(o) })
 	first := await(t, h, launchIn(t, h, "long", "0"))
 	for n := range 20 {
 		await(t, h, launchIn(t, h, "long", fmt.Sprint(n+1)))
 	}
-	updates, lists := count("UpdateRun"), count("TurnsOfSession")
+	updates, lists := count("UpdateTurn"), count("TurnsOfSession")
 	mode := catalog.ModeAcceptEdits
 	must(h.Settings().Update(t.Context(), first.UUID, domain.SettingsChanged{Mode: &mode}))(t)
-	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
+	assert.LessOrEqual(t, count("UpdateTurn")-updates, 1, "turns that have ended are not written again")
 	assert.Equal(t, lists, count("TurnsOfSession"), "nor read")
 
 	next := must(h.Continue(t.Context(), ContinueSpec{From: first.Session.UUID, Prompt: "on"}))(t)
@@ -150,7 +150,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 		t.Helper()
 		before, all := count("UntakenAnswers"), count("TurnsIn")
 		require.NoError(t, h.store.Write(t.Context(), h.cutShort.CloseLeftOpen))
-		assert.Equal(t, all, count("TurnsIn"), "not all runs that have failed are read")
+		assert.Equal(t, all, count("TurnsIn"), "not all turns that have failed are read")
 		return count("UntakenAnswers") - before
 	}
 	a, b := cutShort(), cutShort()
@@ -165,7 +165,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	assert.Equal(t, 3, closed(), "from the first turn on, all are closed again")
 }
 
-func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
+func TestASessionThatWasForkedOftenIsWhole(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	const forks = 1100
 	var last domain.Turn
@@ -234,7 +234,7 @@ func insertQuestions(t *testing.T, h *Hub, n int) domain.Turn {
 	return r
 }
 
-// A page reads only its own entries and their approvals, wherever it is in the conversation.
+// A page reads only its own entries and their approvals, wherever it is in the transcript.
 func TestAPageReadsItsOwnEntriesOnly(t *testing.T) {
 	var count func(string) int
 	h := openHub(t, database(t), hang, func(o *Options) { count = countCalls(o) })

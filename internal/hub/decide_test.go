@@ -107,7 +107,7 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 		{approval.Decision{Decision: "respond", Comment: "neither"}, "/neither"},
 		{approval.Decision{Decision: "respond", Option: "o1"}, "o1/o1"},
 	} {
-		s := launchIn(t, h, "thread", "p")
+		s := launchIn(t, h, "session", "p")
 		c.d.ID = pendingOf(t, h, 1)[0].ID
 		decide(t, h, c.d)
 		assert.Equal(t, c.want, await(t, h, s).Result)
@@ -204,7 +204,7 @@ func crash(t *testing.T, path string, play play, sessions ...string) {
 	require.NoError(t, h.Close())
 }
 
-// afterCrash returns a hub that follows another that died while its only turn was asking in the conversation a,
+// afterCrash returns a hub that follows another that died while its only turn was asking in the session a,
 // and the question.
 func afterCrash(t *testing.T, play play) (*Hub, domain.Approval) {
 	t.Helper()

@@ -58,7 +58,7 @@ func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	return must(h.Approvals().Find(context.Background(), id))(t)
 }
 
-// notes returns the notices about answers in the conversation of a turn.
+// notes returns the notices about answers in the session of a turn.
 func notes(t *testing.T, h *Hub, turn string) (list []string) {
 	t.Helper()
 	c := transcriptOf(t, h, turn)
@@ -70,14 +70,14 @@ func notes(t *testing.T, h *Hub, turn string) (list []string) {
 	return list
 }
 
-// lastOf waits for the last turn of a conversation to end and returns it.
+// lastOf waits for the last turn of a session to end and returns it.
 func lastOf(t *testing.T, h *Hub, session string, source string) (s domain.TurnInSession) {
 	t.Helper()
 	until(t, h, func() bool {
 		var err error
 		s, err = h.query.Turn(context.Background(), session)
 		return err == nil && s.Source == source && s.State.Ended()
-	}, "the end of a run by "+source)
+	}, "the end of a turn by "+source)
 	return s
 }
 
@@ -204,7 +204,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 			until(t, h, func() bool {
 				s, err := h.query.Turn(context.Background(), "a")
 				return err == nil && s.Source == domain.SourceDecision && s.State.Ended() && s.Result == "yes user_approved"
-			}, "the run that gets the answer")
+			}, "the turn that gets the answer")
 			pendingOf(t, h, 0)
 		})
 	}
@@ -377,7 +377,7 @@ func reopened(t *testing.T, h *Hub, session string) (first, again domain.Approva
 	return first, pendingOf(t, h, 1)[0]
 }
 
-// If continuing a conversation makes the agent repeat a reopened question, the question still warns
+// If continuing a session makes the agent repeat a reopened question, the question still warns
 // that the call may have run.
 func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T) {
 	path := database(t)

@@ -116,7 +116,7 @@ func TestAResumedTurnHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(displays) == 2
-	}, "the answer resumes the run")
+	}, "the answer resumes the turn")
 	assert.Equal(t, []string{"b", "c"}, displays)
 }
 

@@ -226,7 +226,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	}
 	if failure != nil && turn.State != domain.Starting || why.code == codeAgentExited {
 		// The agent did not withdraw its question: the question stays, and its answer resumes the
-		// run.
+		// turn.
 		if err := h.approvals.KeepQuestions(t, turn); err != nil {
 			return err
 		}
@@ -311,7 +311,7 @@ func newTurnEnvironments() *turnEnvironments {
 	return &turnEnvironments{byTurn: make(map[int64]clientenv.Environment), ended: make(map[int64]struct{})}
 }
 
-// keep gives a run a client's environment when t commits. nil means none.
+// keep gives a turn a client's environment when t commits. nil means none.
 func (r *turnEnvironments) keep(t store.Tx, turn int64, e clientenv.Environment) {
 	if e == nil {
 		return

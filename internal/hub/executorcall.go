@@ -107,11 +107,11 @@ func joinPrompts(s domain.Settings) string {
 	return text
 }
 
-// maxTranscript limits, in bytes, how much of a conversation's end an agent gets. The limit may be
+// maxTranscript limits, in bytes, how much of a transcript's end an agent gets. The limit may be
 // exceeded by one turn.
 const maxTranscript = 1 << 20
 
-// before returns the turns of a conversation that an agent has seen before a turn, the oldest first.
+// before returns the turns of a session that an agent has seen before a turn, the oldest first.
 func (c *ExecutorCalls) before(ctx context.Context, s domain.TurnInSession) ([]domain.TurnHead, error) {
 	chain, err := c.hub.query.Heads(ctx, s)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *ExecutorCalls) before(ctx context.Context, s domain.TurnInSession) ([]d
 }
 
 // unanswered returns the user's messages before a turn without any later activity of the agent. It reads
-// only the end of the conversation.
+// only the end of the transcript.
 func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) ([]catalog.Message, error) {
 	turns, err := c.before(ctx, s)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) 
 	return list, nil
 }
 
-// transcript returns the conversation before a turn, for its agent.
+// transcript returns the messages and the used tools before a turn, for its agent.
 func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) ([]catalog.Message, error) {
 	turns, err := c.before(ctx, s)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) 
 	return list, nil
 }
 
-// CreateMessage adds an executor's message to the conversation that its token permits.
+// CreateMessage adds an executor's message to the session that its token permits.
 func (c *ExecutorCalls) CreateMessage(
 	ctx context.Context, p catalog.CreateMessageParams,
 ) (catalog.CreateMessageResult, error) {
@@ -233,7 +233,7 @@ func (c *ExecutorCalls) writeMessage(
 	return catalog.CreateMessageResult{MessageID: item.Key, CreatedAt: item.Created.UTC().Format(time.RFC3339Nano)}, nil
 }
 
-// RequestPermission decides whether a tool of the token's run may run: the policy first, then a
+// RequestPermission decides whether a tool of the token's turn may run: the policy first, then a
 // person.
 func (c *ExecutorCalls) RequestPermission(
 	ctx context.Context, p catalog.RequestPermissionParams,
@@ -261,7 +261,7 @@ func (c *ExecutorCalls) RequestPermission(
 var errOthersToken = domain.Errorf(domain.KindInvalidToken,
 	"the session token is that of another conversation, or of another task in it")
 
-// TokenOf parses a session token. task is any id of the token's run, or "" if the request names
+// TokenOf parses a session token. task is any id of the token's turn, or "" if the request names
 // none. Errors are of [domain.KindInvalidToken].
 func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credential.Token, error) {
 	token, err := c.hub.tokens.Find(text)
@@ -278,8 +278,8 @@ func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credent
 	return token, nil
 }
 
-// CheckTokenOf checks that a client's token permits the conversation that id names; id may be any
-// id of a turn or session. "" permits every conversation.
+// CheckTokenOf checks that a client's token permits the session that id names; id may be any
+// id of a turn or session. "" permits every session.
 func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) error {
 	if token == "" {
 		return nil

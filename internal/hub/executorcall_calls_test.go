@@ -53,7 +53,7 @@ func (agentWithServer) Resolve(name string) (config.Agent, error) {
 	return config.Agent{Name: name, Driver: "acp", MCPServers: []catalog.MCPServer{{Name: "of the agent"}}}, nil
 }
 
-// insertTurn stores a turn, and its conversation unless that is stored, and returns the turn's token.
+// insertTurn stores a turn, and its session unless that is stored, and returns the turn's token.
 func insertTurn(t *testing.T, h *Hub, session *domain.Session, r domain.Turn) (turn domain.Turn, token string) {
 	t.Helper()
 	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
@@ -72,7 +72,7 @@ func insertTurn(t *testing.T, h *Hub, session *domain.Session, r domain.Turn) (t
 	return r, token
 }
 
-// A token permits its own turn to an executor, and to a client all turns of its conversation.
+// A token permits its own turn to an executor, and to a client all turns of its session.
 func TestTokenOfASibling(t *testing.T) {
 	h := openHub(t, database(t), nil)
 	session := &domain.Session{Agent: "fake"}
@@ -95,7 +95,7 @@ func TestTokenOfASibling(t *testing.T) {
 	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, h.calls.CheckTokenOf(t.Context(), token, "nothing")))
 }
 
-// An agent gets the context of its conversation without cancelled prompts.
+// An agent gets the context of its session without cancelled prompts.
 func TestExecutionContext(t *testing.T) {
 	h := openHub(t, database(t), nil, func(o *Options) { fakeOf(o).Agents = agentWithServer{} })
 	session := &domain.Session{Agent: "fake", Model: "large", NativeSession: "native", Settings: domain.Settings{

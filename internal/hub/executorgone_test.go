@@ -207,7 +207,7 @@ func TestIdle(t *testing.T) {
 	}, func(o *Options) { o.Limits.MaxTurns = 1 })
 	requireIdle(t, h, true, "nothing was begun")
 	s := launch(t, h, "one")
-	requireIdle(t, h, false, "a run is active")
+	requireIdle(t, h, false, "a turn is active")
 	release <- struct{}{}
 	s = await(t, h, s)
 	requireIdle(t, h, true, "it has ended")

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file ends runs that cannot continue because the disk is full. When space is free again, it
+// This file ends turns that cannot continue because the disk is full. When space is free again, it
 // closes what they left open.
 
 const (
@@ -72,7 +72,7 @@ func (c *cutShortByFullDisk) markAll(cause error) (begin bool) {
 	return begin
 }
 
-// keep stores the ends of the stopped runs, and returns when none is left.
+// keep stores the ends of the stopped turns, and returns when none is left.
 func (c *cutShortByFullDisk) keep() {
 	handled := make(map[int64]bool) // the turns that stopAgents has handled
 	for {
@@ -109,7 +109,7 @@ func (c *cutShortByFullDisk) keep() {
 	}
 }
 
-// end ends the stopped runs in as few bytes as possible.
+// end ends the stopped turns in as few bytes as possible.
 func (c *cutShortByFullDisk) end(t store.Tx) error {
 	turns := c.Turns()
 	for _, id := range turns {
@@ -162,7 +162,7 @@ func (c *cutShortByFullDisk) message() string {
 	return messageDiskFull(c.cause)
 }
 
-// Runs returns the stopped turns whose end is not stored yet.
+// Turns returns the stopped turns whose end is not stored yet.
 func (c *cutShortByFullDisk) Turns() []int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +253,7 @@ func (c *cutShortByFullDisk) firstLeftOpen(t store.Tx) (int64, error) {
 	return max(turn, 1), nil
 }
 
-// CloseLeftOpen closes the items that runs left open when the disk was full.
+// CloseLeftOpen closes the items that turns left open when the disk was full.
 func (c *cutShortByFullDisk) CloseLeftOpen(t store.Tx) error {
 	first, err := c.firstLeftOpen(t)
 	if err != nil || first == 0 {

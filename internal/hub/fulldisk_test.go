@@ -122,7 +122,7 @@ func TestAFullDiskLeavesAnInterruptedTurnToItsEnd(t *testing.T) {
 		close(release)
 		assert.Equal(t, domain.Interrupted, await(t, h, ending).State)
 		assert.Equal(t, domain.CodeStoreFull, await(t, h, working).ErrorCode)
-		assert.Equal(t, domain.CodeStoreFull, await(t, h, later).ErrorCode, "a run that began meanwhile, too")
+		assert.Equal(t, domain.CodeStoreFull, await(t, h, later).ErrorCode, "a turn that began meanwhile, too")
 	})
 }
 

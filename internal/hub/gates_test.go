@@ -214,7 +214,7 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	assert.False(t, has)
 }
 
-// Any session of the work can end its gate check. The conversation's queued turns start then, and
+// Any turn of the loop can end its gate check. The session's queued turns start then, and
 // not before.
 func TestACheckCanBeEnded(t *testing.T) {
 	checking := make(chan struct{}, 1)
@@ -236,7 +236,7 @@ func TestACheckCanBeEnded(t *testing.T) {
 	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), s.HumanLayerSession, "")), "has ended already")
 }
 
-// Ending the first task ends the turn that works for it now.
+// Ending the first turn of a loop ends the one that works now.
 func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	second := make(chan struct{}, 1)
 	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {

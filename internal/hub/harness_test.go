@@ -436,7 +436,7 @@ func each[T, R any](list []T, of func(T) R) (all []R) {
 
 func promptOf(s domain.TurnInSession) string { return s.Prompt }
 
-// launchIn launches a turn in a conversation named by alias.
+// launchIn launches a turn in a session named by alias.
 func launchIn(t *testing.T, h *Hub, session, prompt string) domain.TurnInSession {
 	t.Helper()
 	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, SessionAlias: session}))(t)
@@ -481,7 +481,7 @@ func insert(t *testing.T, h *Hub, state domain.State) domain.Turn {
 	t.Helper()
 	r := newTurn(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
-		session := domain.Session{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
+		session := domain.Session{UUID: r.UUID + "-session", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
 		if err := h.addSession(tx, &session, ""); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Hub owns runs and connects the owners of all other state. Its methods may be called from any
+// Hub owns turns and connects the owners of all other state. Its methods may be called from any
 // goroutine.
 type Hub struct {
 	opts         Options
@@ -98,7 +98,7 @@ type Status struct {
 	Started   time.Time
 	MaxTurns  int
 	Counts    domain.Counts
-	Running   []domain.TurnInSession // runs with an agent
+	Running   []domain.TurnInSession // turns with an agent
 	Queued    []domain.TurnInSession // in starting order
 	Executors int
 	Pending   int // open approvals
@@ -135,7 +135,7 @@ func (h *Hub) scheduling(ctx context.Context, change func(store.Tx) error) func(
 	}
 }
 
-// Delete deletes the conversation that an id names; see [RemovedSession].
+// Delete deletes the session that an id names; see [RemovedSession].
 // If its worktree has work that is not landed, the error is of KindLosses.
 func (h *Hub) Delete(ctx context.Context, id string) (r RemovedSession, err error) {
 	w, err := h.worktreeToRemove(ctx, id)
@@ -206,12 +206,12 @@ func (h *Hub) committed(events []domain.Event, now store.Reader) {
 // logged gives the log access to owners that are created after it.
 type logged struct{ hub *Hub }
 
-// TurnOf implements eventlog.Runs.
+// TurnOf implements eventlog.Turns.
 func (l logged) TurnOf(ctx context.Context, turn int64) (domain.TurnInSession, error) {
 	return l.hub.query.TurnOf(ctx, turn)
 }
 
-// Scope implements eventlog.Runs.
+// Scope implements eventlog.Turns.
 func (l logged) Scope(ctx context.Context, id string) (turn, session int64, err error) {
 	return l.hub.query.Scope(ctx, id)
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestATurnIsFoldedIntoItsConversation(t *testing.T) {
+func TestATurnIsFoldedIntoItsTranscript(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.say("Hel")
 		x.say("lo")
@@ -101,7 +101,7 @@ func TestInterruptEndsATurnInEveryState(t *testing.T) {
 	third := launch(t, h, "ask")
 	<-begun
 	pendingOf(t, h, 1)
-	fourth := launch(t, h, "a run that waits for a human gives its slot up")
+	fourth := launch(t, h, "a turn that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []domain.TurnInSession{third, fourth} {
 		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
@@ -192,7 +192,7 @@ func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
 	}))
 	select {
 	case <-drained:
-		t.Error("a run is just starting")
+		t.Error("a turn is just starting")
 	default:
 	}
 	close(release)
@@ -223,7 +223,7 @@ func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
 		assert.Len(t, pendingOf(t, h, 1), 1, "the question waits")
 		h.Drain(t.Context())
 		assert.LessOrEqual(t, time.Since(began), 15*time.Millisecond)
-		assert.True(t, h.Busy(), "a run that waits for a human")
+		assert.True(t, h.Busy(), "a turn that waits for a human")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), hang)

@@ -64,7 +64,7 @@ func TestWhatFollowsATurnMayDoWhatItMight(t *testing.T) {
 	assert.Equal(t, "no rule=tools, yes user_approved", await(t, h, next).Result)
 }
 
-func TestAPromptWithoutAModeHasTheConversations(t *testing.T) {
+func TestAPromptWithoutAModeHasTheSessions(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, SessionAlias: "a"}))(t)
 	assert.Equal(t, "no mode=plan", await(t, h, s).Result)
@@ -94,7 +94,7 @@ func TestAForkPassesNothingUnasked(t *testing.T) {
 			if c.mode == catalog.ModeDefault {
 				pendingOf(t, h, 1)
 			}
-			next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p"}))(t, "the conversation itself goes on as it was")
+			next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p"}))(t, "the session itself goes on as it was")
 			assert.Equal(t, s.Mode, next.Mode)
 		})
 	}

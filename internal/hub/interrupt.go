@@ -89,7 +89,7 @@ func (h *Hub) findAtWork(t store.Tx, id string) (domain.Turn, error) {
 }
 
 // endBackground stops the background work of an agent. An agent that cannot stop it is ended: the
-// conversation records what was cut short, and the next prompt resumes the agent's session.
+// session records what was cut short, and the next prompt resumes the agent's session.
 func (h *Hub) endBackground(t store.Tx, turn domain.Turn) error {
 	session, err := t.Session(h.ctx, turn.Session)
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// This file lands, discards and removes the worktrees of conversations.
+// This file lands, discards and removes the worktrees of sessions.
 
-// LandSpec says how the worktree of a conversation is landed.
+// LandSpec says how the worktree of a session is landed.
 type LandSpec struct {
-	Turn    string // any id of the conversation
+	Turn    string // any id of the session
 	Into    string // the branch; "": the one that was checked out when the worktree was made
 	Method  worktree.Method
 	Message string // of the commit; "": a plain one
 }
 
-// Land brings the changes in the worktree of a conversation to a branch. It changes nothing if it fails.
+// Land brings the changes in the worktree of a session to a branch. It changes nothing if it fails.
 //
-// The error is a *domain.Error: KindBadState while a conversation works in the worktree or another
+// The error is a *domain.Error: KindBadState while a session works in the worktree or another
 // git operation is in progress, KindNoWorktree, KindConflict and KindOverlap with the paths in
 // Paths, or KindWorktree.
 func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) {
@@ -67,7 +67,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// noteWorktree says in the conversation what was done with its worktree.
+// noteWorktree says in the transcript what was done with its worktree.
 func (h *Hub) noteWorktree(ctx context.Context, session int64, text string) error {
 	return h.write(ctx, func(t store.Tx) error {
 		last, err := t.LastTurn(ctx, session)
@@ -84,7 +84,7 @@ type DiscardedWorktree struct {
 	CleanupError string // of the configured command; ""
 }
 
-// DiscardWorktree deletes the worktree of a conversation, and its branch. Without force, the error is
+// DiscardWorktree deletes the worktree of a session, and its branch. Without force, the error is
 // a *domain.Error of KindLosses with a *[worktree.LossError] if work would be lost. With force that
 // work is kept in a ref first.
 func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (DiscardedWorktree, error) {
@@ -133,7 +133,7 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 	if err != nil {
 		return done, err
 	}
-	for _, session := range append(sessions, w.turn.Session) { // the conversation may be deleted already
+	for _, session := range append(sessions, w.turn.Session) { // the session may be deleted already
 		h.checkpoints.forget(ctx, session.CWD)
 	}
 	opts := worktree.DiscardOptions{Force: force}
@@ -154,19 +154,19 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 	return done, err
 }
 
-// A removedWorktree is the worktree of a conversation that is deleted.
+// A removedWorktree is the worktree of a session that is deleted.
 type removedWorktree struct {
 	top string // "": there is none
 	worktreeOf
 }
 
-// worktreeToRemove returns the worktree that is deleted with a conversation. Its error is of
-// KindLosses if work would be lost. A worktree that another conversation uses, or that git cannot
+// worktreeToRemove returns the worktree that is deleted with a session. Its error is of
+// KindLosses if work would be lost. A worktree that another session uses, or that git cannot
 // open, has no name; it stays.
 func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktree, err error) {
 	n, err := h.store.FindSession(ctx, id)
 	if err != nil || h.opts.WorktreesDir == "" {
-		return r, nil // removalConversation reports an unknown id
+		return r, nil // removeSession reports an unknown id
 	}
 	session, err := h.store.Session(ctx, n)
 	if err != nil {
@@ -201,7 +201,7 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 	return r, nil
 }
 
-// removeWorktree deletes the worktree of a deleted conversation unless work would be lost, and reports
+// removeWorktree deletes the worktree of a deleted session unless work would be lost, and reports
 // whether it is gone.
 func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 	if r.Name == "" {
@@ -214,7 +214,7 @@ func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 	return err == nil
 }
 
-// sessionsIn returns the conversations that work in a worktree: a fork shares it.
+// sessionsIn returns the sessions that work in a worktree: a fork shares it.
 func (h *Hub) sessionsIn(ctx context.Context, top string) (list []domain.Session, err error) {
 	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {
 		if other, _ := h.Worktree(s.Session.CWD); other == top {
@@ -224,7 +224,7 @@ func (h *Hub) sessionsIn(ctx context.Context, top string) (list []domain.Session
 	return list, err
 }
 
-// everyLeaf calls a function with the last turn of each conversation.
+// everyLeaf calls a function with the last turn of each session.
 func (h *Hub) everyLeaf(ctx context.Context, call func(domain.TurnInSession)) error {
 	for f := (domain.TurnFilter{Leaves: true}); ; {
 		turns, err := h.store.TurnsInSessions(ctx, f)
@@ -238,14 +238,14 @@ func (h *Hub) everyLeaf(ctx context.Context, call func(domain.TurnInSession)) er
 	}
 }
 
-// A worktreeOf is a worktree and one of its conversations.
+// A worktreeOf is a worktree and one of its sessions.
 type worktreeOf struct {
 	worktree.Worktree
 	of   Worktrees
 	turn domain.TurnInSession
 }
 
-// findWorktree returns the worktree of the conversation with a turn. No conversation may work in it.
+// findWorktree returns the worktree of the session with a turn. No session may work in it.
 func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err error) {
 	turn, err := query.Find(ctx, h.store, id)
 	if err == nil {
@@ -266,7 +266,7 @@ func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err er
 	return w, err
 }
 
-// checkIdle returns an error if a conversation works in a worktree, or waits to.
+// checkIdle returns an error if a session works in a worktree, or waits to.
 func (h *Hub) checkIdle(ctx context.Context, top string) error {
 	turns, err := h.store.TurnsIn(ctx, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput,
 		domain.Interrupting)

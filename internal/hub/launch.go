@@ -39,13 +39,13 @@ type LaunchSpec struct {
 	Timeout  time.Duration // 0: as configured
 	Tools    []string      // allowed; empty: all
 	Quiet    bool          // no deltas
-	Worktree *bool         // the new conversation works in a git worktree of its own; nil: as configured
+	Worktree *bool         // the new session works in a git worktree of its own; nil: as configured
 	Draft    bool          // store only, do not queue
 	Metadata json.RawMessage
 	Gates    gate.Spec
 
 	SessionUUID  string // id of a new session, chosen by the caller; "": generated
-	SessionAlias string // the caller's id of the conversation; prompts with the same id share it
+	SessionAlias string // the caller's id of the session; prompts with the same id share it
 	CallerID     string // the caller's id of this turn; must be new
 	Once         bool   // a launch whose CallerID has a turn returns that turn
 	// Waiting, if set, is called before the launch waits for git or for another launch.
@@ -303,7 +303,7 @@ func (h *Hub) fork(t store.Tx, from domain.Session, at domain.Turn, id, mode str
 		fork.CWD = h.opts.Root
 	}
 	fork.Created, fork.Active = t.Now(), t.Now()
-	// Permissions of one conversation do not apply to another.
+	// Permissions of one session do not apply to another.
 	fork.Mode = cmp.Or(mode, asking(fork.Mode))
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	fork.Settings.Attempts = ""
@@ -311,7 +311,7 @@ func (h *Hub) fork(t store.Tx, from domain.Session, at domain.Turn, id, mode str
 }
 
 // forkMode sets the mode of a fork's first turn, or resets it to one that grants no permission of the
-// other conversation.
+// other session.
 func forkMode(turn *domain.Turn, mode string) {
 	if mode != "" {
 		turn.AgentMode, turn.Mode = "", mode
@@ -338,7 +338,7 @@ const chatSession = "chat_thread"
 
 // chatSession returns the session of the project's chat. It is created with the first message. If the
 // default agent has changed, the chat continues in a fork and the new agent gets the transcript,
-// because a conversation keeps its agent.
+// because a session keeps its agent.
 func (h *Hub) chatSession(t store.Tx, spec LaunchSpec, agent string) (domain.Session, error) {
 	known, err := t.Meta(h.ctx, chatSession)
 	if err != nil {

@@ -73,7 +73,7 @@ func (l *liveTurn) stop(h *Hub) {
 		case <-h.ctx.Done():
 		case <-ctx.Done():
 			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "turn", l.turn.UUID)
+				h.log.Warn("an executor did not end a turn; it is killed", "turn", l.turn.UUID)
 				lease.Kill()
 			}
 		}
@@ -81,7 +81,7 @@ func (l *liveTurn) stop(h *Hub) {
 	}
 }
 
-// liveTurn returns the live run with an id, or nil.
+// liveTurn returns the live turn with an id, or nil.
 func (h *Hub) liveTurn(id int64) *liveTurn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,7 +145,7 @@ func (h *Hub) Drain(ctx context.Context) {
 
 // rest waits until no turn is working, or ctx ends. Turns that wait for a human do not count.
 func (h *Hub) rest(ctx context.Context) {
-	// A transaction in progress may still start runs. Whether this one commits does not matter.
+	// A transaction in progress may still start turns. Whether this one commits does not matter.
 	_ = h.store.Write(ctx, func(store.Tx) error { return nil })
 	h.mu.Lock()
 	defer h.mu.Unlock()

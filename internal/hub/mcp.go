@@ -39,7 +39,7 @@ func (h *Hub) newMCP(ctx context.Context) *mcp.Clients {
 	})
 }
 
-// Servers lists the MCP servers of an agent. session is any id of a conversation; without it, agent
+// Servers lists the MCP servers of an agent. session is any id of a session; without it, agent
 // names a configured agent, "" the default one. of is the agent's name.
 func (m MCP) Servers(ctx context.Context, agent, session string) (of string, list []mcp.Server, err error) {
 	h := m.hub
@@ -147,7 +147,7 @@ func (h *Hub) UnansweredServers(turn int64) []string {
 	return h.servers.Unanswered(turn)
 }
 
-// serverFailed adds a notice about a failed MCP server to the conversation of a turn.
+// serverFailed adds a notice about a failed MCP server to the session of a turn.
 func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 	err := h.write(ctx, func(t store.Tx) error {
 		turn, err := t.Turn(ctx, id)

@@ -49,29 +49,29 @@ type daemon struct {
 	*usercommand.Runner
 }
 
-// forIntake implements [intake.Runs].
+// forIntake implements [intake.Turns].
 type forIntake struct{ hub *Hub }
 
-// TurnOf implements [intake.Runs].
+// TurnOf implements [intake.Turns].
 func (f forIntake) TurnOf(ctx context.Context, token, task string) (int64, error) {
 	known, err := f.hub.calls.TokenOf(ctx, token, task)
 	return known.Turn, err
 }
 
-// GoesOn implements [intake.Runs]. The hub drops reports of a turn that was ended, and of one whose
+// GoesOn implements [intake.Turns]. The hub drops reports of a turn that was ended, and of one whose
 // end waits for disk space, because the end needs the remaining space.
 func (f forIntake) GoesOn(turn int64) bool {
 	return f.hub.liveTurn(turn) != nil && !f.hub.cutShort.Has(turn)
 }
 
-// Changed implements [intake.Runs].
+// AgentStarted implements [intake.Turns].
 func (f forIntake) AgentStarted(turn int64) {
 	f.hub.configs.AgentStarted(turn)
 }
 
 func (f forIntake) Changed(t store.Tx, turn int64) { f.hub.query.Changed(t, turn) }
 
-// Query returns the queries for sessions and conversations.
+// Query returns the queries for sessions, turns and transcripts.
 func (h *Hub) Query() *query.Queries { return h.query }
 
 // Latest returns the time of [store.Store.Latest].
@@ -118,7 +118,7 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 	return s, stored(err)
 }
 
-// Beside returns the sessions of other conversations that work in the directory of a session: they
+// Beside returns the other sessions that work in the directory of a session: they
 // may change the same files.
 func (h *Hub) Beside(ctx context.Context, s domain.TurnInSession) ([]domain.TurnInSession, error) {
 	working, err := h.query.Turns(ctx, domain.TurnFilter{States: withAgent})
@@ -127,7 +127,7 @@ func (h *Hub) Beside(ctx context.Context, s domain.TurnInSession) ([]domain.Turn
 	}), err
 }
 
-// Settings returns the settings of conversations and the options of their agents.
+// Settings returns the settings of sessions and the options of their agents.
 func (h *Hub) Settings() *sessionsettings.Settings { return h.settings }
 
 func (h *Hub) newSettings() *sessionsettings.Settings {
@@ -137,15 +137,15 @@ func (h *Hub) newSettings() *sessionsettings.Settings {
 	})
 }
 
-// forSettings implements [sessionsettings.Runs].
+// forSettings implements [sessionsettings.Turns].
 type forSettings struct{ hub *Hub }
 
-// Write implements [sessionsettings.Runs].
+// Write implements [sessionsettings.Turns].
 func (f forSettings) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// LeaseOf implements [sessionsettings.Runs].
+// LeaseOf implements [sessionsettings.Turns].
 func (f forSettings) LeaseOf(session int64) catalog.Lease {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
@@ -157,7 +157,7 @@ func (f forSettings) LeaseOf(session int64) catalog.Lease {
 	return nil
 }
 
-// Review returns the review of files that runs changed.
+// Review returns the review of files that turns changed.
 func (h *Hub) Review() *changereview.Review { return h.review }
 
 func (h *Hub) newReview() *changereview.Review {
@@ -274,15 +274,15 @@ func (h *Hub) newTriggers() *trigger.Engine {
 	})
 }
 
-// forTriggers implements [trigger.Runs].
+// forTriggers implements [trigger.Turns].
 type forTriggers struct{ hub *Hub }
 
-// Write implements [trigger.Runs].
+// Write implements [trigger.Turns].
 func (f forTriggers) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// Begin implements [trigger.Runs].
+// Begin implements [trigger.Turns].
 func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Turn, error) {
 	h := f.hub
 	agent, err := h.configured.AgentFor(false, b.Agent)
@@ -305,12 +305,12 @@ func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Turn, error) {
 	return turn, h.add(t, &turn, session, b.Draft)
 }
 
-// Submit implements [trigger.Runs].
+// Submit implements [trigger.Turns].
 func (f forTriggers) Submit(t store.Tx, turn *domain.Turn) error {
 	return f.hub.launchDraft(f.hub.ctx, t, turn, ContinueSpec{})
 }
 
-// Discard implements [trigger.Runs].
+// Discard implements [trigger.Turns].
 func (f forTriggers) Discard(t store.Tx, turn *domain.Turn) error {
 	return f.hub.transition(t, turn, domain.Discarded, outcome{reason: "not_wanted"})
 }
@@ -332,15 +332,15 @@ func (h *Hub) newGates() *gate.Engine {
 	})
 }
 
-// forGates implements [gate.Runs].
+// forGates implements [gate.Turns].
 type forGates struct{ hub *Hub }
 
-// Write implements [gate.Runs].
+// Write implements [gate.Turns].
 func (f forGates) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// Next implements [gate.Runs].
+// Next implements [gate.Turns].
 func (f forGates) Next(t store.Tx, turn domain.Turn, prompt string) (domain.Turn, error) {
 	h := f.hub
 	session, err := t.Session(h.ctx, turn.Session)
@@ -363,21 +363,21 @@ func (f forGates) Next(t store.Tx, turn domain.Turn, prompt string) (domain.Turn
 	return next, err
 }
 
-// MayStart implements [gate.Runs].
+// MayStart implements [gate.Turns].
 func (f forGates) MayStart(store.Tx) { f.hub.mayStart = true }
 
-// Say implements [gate.Runs].
+// Say implements [gate.Turns].
 func (f forGates) Say(t store.Tx, turn domain.Turn, text string) error {
 	return f.hub.transcript.GatesChecked(t, turn, text)
 }
 
-// Environment implements [gate.Runs].
+// Environment implements [gate.Turns].
 func (f forGates) Environment(turn int64) clientenv.Environment { return f.hub.environments.of(turn) }
 
-// Resting implements [gate.Runs].
+// Resting implements [gate.Turns].
 func (f forGates) Resting() bool { return f.hub.isClosing() }
 
-// Rested implements [gate.Runs].
+// Rested implements [gate.Turns].
 func (f forGates) Rested() {
 	f.hub.environments.tidy(f.hub.gates.Checks)
 	f.hub.mu.Lock()

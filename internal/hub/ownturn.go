@@ -13,16 +13,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// ownTurns starts runs for agent-initiated turns.
+// ownTurns starts agent-initiated turns.
 type ownTurns struct{ hub *Hub }
 
 var (
-	errOthersTask   = errors.New("the task is not part of that conversation")
-	errAnotherAgent = errors.New("another agent continues that conversation")
+	errOthersTask   = errors.New("the task is not part of that session")
+	errAnotherAgent = errors.New("another agent continues that session")
 )
 
 // BeginTurn starts a turn for an agent-initiated turn. It waits until no other turn of the
-// conversation is active. If prompts are queued there, BeginTurn starts the next one instead, and
+// session is active. If prompts are queued there, BeginTurn starts the next one instead, and
 // the agent's output belongs to it. Neither waits for a slot, because the agent is already working.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
@@ -31,7 +31,7 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 		var begun domain.Turn
 		var before <-chan struct{}
 		err := h.write(ctx, func(t store.Tx) error {
-			session, last, err := h.conversationOf(t, p.SessionID, p.TaskID)
+			session, last, err := h.sessionOf(t, p.SessionID, p.TaskID)
 			if err != nil {
 				return err
 			}
@@ -118,10 +118,10 @@ func (o ownTurn) trigger() domain.TurnTrigger {
 	return domain.TurnTrigger(*o.Trigger)
 }
 
-// conversationOf returns the conversation that an executor names, with its last turn. task is
+// sessionOf returns the session that an executor names, with its last turn. task is
 // the agent's latest task there.
-func (h *Hub) conversationOf(
-	t store.Tx, conversation, task string,
+func (h *Hub) sessionOf(
+	t store.Tx, sessionUUID, task string,
 ) (session domain.Session, last domain.Turn, err error) {
 	id, err := t.Find(h.ctx, task)
 	if err != nil {
@@ -135,7 +135,7 @@ func (h *Hub) conversationOf(
 		return session, last, err
 	}
 	switch {
-	case turn.UUID != task || session.UUID != conversation:
+	case turn.UUID != task || session.UUID != sessionUUID:
 		return session, last, errOthersTask
 	case session.Agent != turn.Agent:
 		return session, last, errAnotherAgent
@@ -144,7 +144,7 @@ func (h *Hub) conversationOf(
 	return session, last, err
 }
 
-// turnsIn returns the conversation's active turn, and a channel that is closed when it has ended,
+// turnsIn returns the session's active turn, and a channel that is closed when it has ended,
 // or nil if there is none.
 func (h *Hub) turnsIn(t store.Tx, session int64) (turn domain.Turn, ended <-chan struct{}, err error) {
 	active, err := t.TurnsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
@@ -168,7 +168,7 @@ func (h *Hub) turnsIn(t store.Tx, session int64) (turn domain.Turn, ended <-chan
 // askAgain is how long the hub waits for an executor to begin a turn that is to yield.
 const askAgain = 100 * time.Millisecond
 
-// yieldTo ends the agent-initiated turn that is active in the conversation of a queued prompt, if
+// yieldTo ends the agent-initiated turn that is active in the session of a queued prompt, if
 // the agent accepts a prompt while it works. Otherwise the prompt waits.
 func (h *Hub) yieldTo(queued domain.Turn) {
 	live := h.liveIn(queued.Session)
@@ -203,7 +203,7 @@ func (h *Hub) yield(live *liveTurn) {
 // none does.
 func (h *Hub) goneOnAfter(t store.Tx, turn domain.Turn) (domain.Turn, error) {
 	last, err := t.LastTurn(h.ctx, turn.Session)
-	if err != nil { // a conversation of drafts has no last turn
+	if err != nil { // a session of drafts has no last turn
 		return turn, nil
 	}
 	for now := last; now.Source == domain.SourceAgent && now.Place > turn.Place; {
@@ -217,12 +217,12 @@ func (h *Hub) goneOnAfter(t store.Tx, turn domain.Turn) (domain.Turn, error) {
 	return turn, nil
 }
 
-// rests returns an error of domain.KindBadState if the agent of a conversation goes on by itself: it
-// has background work, or an agent-initiated turn. Such a conversation would come back from the
+// rests returns an error of domain.KindBadState if the agent of a session goes on by itself: it
+// has background work, or an agent-initiated turn. Such a session would come back from the
 // archive, and its agent would work on, and cost money, after it is deleted.
 func (h *Hub) rests(t store.Tx, session int64) error {
 	last, err := t.LastTurn(h.ctx, session)
-	if errors.Is(err, store.ErrNotFound) { // a conversation of drafts
+	if errors.Is(err, store.ErrNotFound) { // a session of drafts
 		return nil
 	}
 	if err != nil {
@@ -245,8 +245,8 @@ func (h *Hub) rests(t store.Tx, session int64) error {
 		strings.Join(titles, ", "), last.Label())
 }
 
-// isLast reports whether a turn is the last of its conversation, not counting agent-initiated
-// runs.
+// isLast reports whether a turn is the last of its session, not counting agent-initiated
+// turns.
 func (h *Hub) isLast(t store.Tx, turn, last domain.Turn) (bool, error) {
 	for last.Place > turn.Place && last.Source == domain.SourceAgent {
 		var err error

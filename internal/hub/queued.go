@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Queued lists the turns that wait in a session's conversation, the next one first.
+// Queued lists the turns that wait in a session, the next one first.
 func (h *Hub) Queued(ctx context.Context, id string) ([]domain.TurnInSession, error) {
 	s, err := h.query.Turn(ctx, id)
 	if err != nil {
@@ -25,7 +25,7 @@ func (h *Hub) Queued(ctx context.Context, id string) ([]domain.TurnInSession, er
 	return list, err
 }
 
-// byTurn orders queued turns of a conversation: the one that runs earlier is less.
+// byTurn orders queued turns of a session: the one that runs earlier is less.
 func byTurn(a, b domain.Turn) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Place, b.Place))
 }
@@ -67,8 +67,8 @@ func (h *Hub) EditQueued(ctx context.Context, id, prompt string) error {
 	})
 }
 
-// MoveQueued moves a queued turn before another queued turn of its conversation, or to the end if
-// before is "". Runs that no client has written keep their places.
+// MoveQueued moves a queued turn before another queued turn of its session, or to the end if
+// before is "". Turns that no client has written keep their places.
 func (h *Hub) MoveQueued(ctx context.Context, id, before string) error {
 	return h.write(ctx, func(t store.Tx) error {
 		turn, err := h.writtenAndQueued(t, id)
@@ -95,7 +95,7 @@ func (h *Hub) MoveQueued(ctx context.Context, id, before string) error {
 	})
 }
 
-// moved returns a queue with run moved before another turn, or to the end if before is 0. The places
+// moved returns a queue with a turn moved before another turn, or to the end if before is 0. The places
 // keep their priorities.
 func moved(queued []domain.Turn, turn, before int64) []domain.Turn {
 	var written []domain.Turn
@@ -122,7 +122,7 @@ func moved(queued []domain.Turn, turn, before int64) []domain.Turn {
 	return list
 }
 
-// arrange orders the queued turns of a conversation as given, and updates them in place.
+// arrange orders the queued turns of a session as given, and updates them in place.
 func (h *Hub) arrange(t store.Tx, queued []domain.Turn) error {
 	first := slices.MinFunc(queued, func(a, b domain.Turn) int { return cmp.Compare(a.Place, b.Place) })
 	var places []int64
@@ -189,7 +189,7 @@ func (h *Hub) announceQueue(t store.Tx, turn domain.Turn, p domain.QueueChanged)
 	return h.announce(t, turn, p)
 }
 
-// Steer sends a message to the agent that works in a turn's conversation, in the middle of its
+// Steer sends a message to the agent that works in a turn's session, in the middle of its
 // turn. It returns the session that received the message. injected is false, and nothing has
 // changed, if no agent works there or the agent does not accept messages.
 func (h *Hub) Steer(ctx context.Context, id, text string) (s domain.TurnInSession, injected bool, err error) {
@@ -220,7 +220,7 @@ func (h *Hub) Steer(ctx context.Context, id, text string) (s domain.TurnInSessio
 	return s, true, err
 }
 
-// liveIn returns the active turn of a conversation, or nil.
+// liveIn returns the active turn of a session, or nil.
 func (h *Hub) liveIn(session int64) *liveTurn {
 	h.mu.Lock()
 	defer h.mu.Unlock()

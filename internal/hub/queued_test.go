@@ -42,7 +42,7 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	for _, err := range []error{h.MoveQueued(ctx, gate.HumanLayerSession, ""), h.MoveQueued(ctx, b.HumanLayerSession, gate.HumanLayerSession), h.EditQueued(ctx, gate.HumanLayerSession, "x")} {
 		assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	}
-	other := launch(t, h, "another conversation")
+	other := launch(t, h, "another session")
 	elsewhere := must(h.Continue(ctx, ContinueSpec{From: other.HumanLayerSession, Prompt: "x", Source: domain.SourceSession}))(t)
 	assert.ErrorContains(t, h.MoveQueued(ctx, a.HumanLayerSession, elsewhere.HumanLayerSession), "the same session")
 	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
@@ -78,8 +78,8 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	await(t, h, queued[1])
 }
 
-// If a prompt starts first, the output of an agent-initiated turn belongs to that prompt's run, and
-// no further run starts.
+// If a prompt starts first, the output of an agent-initiated turn belongs to that prompt's turn, and
+// no further turn starts.
 func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	ctx := context.Background()
 	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
@@ -101,7 +101,7 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 		assert.NoError(t, err)
 		begun <- r.TaskID
 	}()
-	require.Eventually(t, func() bool { return count("TurnsIn") > asked }, within, time.Millisecond, "it sees the prompt's run")
+	require.Eventually(t, func() bool { return count("TurnsIn") > asked }, within, time.Millisecond, "it sees the prompt's turn")
 	close(release)
 	assert.Equal(t, next.UUID, <-begun)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file deletes conversations.
+// This file deletes sessions.
 
-// removalMemory is the state about conversations outside the store.
+// removalMemory is the state about sessions outside the store.
 type removalMemory struct {
-	// Runs drops the cached run when the transaction commits.
+	// Turns drops the cached turn when the transaction commits.
 	Turns interface{ Changed(t store.Tx, turn int64) }
 	// Log drops its cache, so that it reads from the store again.
 	Log interface{ Forget() }
@@ -21,26 +21,26 @@ type removalMemory struct {
 // RemovedSession reports what was deleted.
 type RemovedSession struct {
 	Session string // its id
-	Deleted int    // number of deleted runs
+	Deleted int    // number of deleted turns
 	Kept    int    // number of turns kept for forks
 
-	Worktree string // the top of the conversation's worktree if it stays
+	Worktree string // the top of the session's worktree if it stays
 }
 
-// removalChange returns [removalConversation] as a store transaction; the result goes to r.
+// removalChange returns [removeSession] as a store transaction; the result goes to r.
 func removalChange(ctx context.Context, id string, memory removalMemory, r *RemovedSession) func(store.Tx) error {
 	return func(t store.Tx) (err error) {
-		*r, err = removalConversation(ctx, t, id, memory)
+		*r, err = removeSession(ctx, t, id, memory)
 		return err
 	}
 }
 
-// removalConversation deletes the conversation that an id of any kind names, with everything that
+// removeSession deletes the session that an id of any kind names, with everything that
 // only it uses: items, questions, attachments, rules, earlier file contents, ids. The shared
 // beginning of forks stays and is archived. The log keeps its numbers: entries of deleted turns are
 // erased in place, and one event announces the deletion. A turn that has not ended causes an error
 // of domain.KindBadState; drafts are deleted.
-func removalConversation(
+func removeSession(
 	ctx context.Context, t store.Tx, id string, memory removalMemory,
 ) (RemovedSession, error) {
 	n, err := t.FindSession(ctx, id)

@@ -25,7 +25,7 @@ import (
 )
 
 // A report for another task than the token's changes nothing.
-func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
+func TestATokenIsGoodForItsOwnTurnAndSession(t *testing.T) {
 	ctx := context.Background()
 	turns := make(chan *fakeTurn, 3)
 	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
@@ -112,7 +112,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	transcriptOf(t, h, s.UUID)
 }
 
-func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
+func TestTokensAreGoodForAsLongAsTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan string, 2)
 		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
@@ -131,7 +131,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		assert.NotEqual(t, old, good)
 		assert.NoError(t, h.ExecutorCalls().CheckToken(""), "clients of our own user need none")
 		assert.NoError(t, h.ExecutorCalls().CheckToken(good))
-		for name, bad := range map[string]string{"of a run that has ended": old, "wrong": strings.Repeat("0", 64), "cut": good[:63], "longer": good + "0", "in capitals": strings.ToUpper(good)} {
+		for name, bad := range map[string]string{"of a turn that has ended": old, "wrong": strings.Repeat("0", 64), "cut": good[:63], "longer": good + "0", "in capitals": strings.ToUpper(good)} {
 			if bad == good {
 				continue
 			}

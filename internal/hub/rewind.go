@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
-// RewindSpec says how far the files of a conversation go back.
+// RewindSpec says how far the files of a session go back.
 type RewindSpec struct {
 	Turn    string // any id: the files become as they were before this turn
 	All     bool   // also files that others have changed since
@@ -40,8 +40,8 @@ type Rewound struct {
 
 // Why [Hub.Rewind] leaves a file as it is.
 const (
-	LeftEdited = "edited" // it was changed after the conversation's last change of it
-	LeftOther  = "other"  // the conversation has not changed it
+	LeftEdited = "edited" // it was changed after the session's last change of it
+	LeftOther  = "other"  // the session has not changed it
 	LeftBusy   = "busy"   // it is being changed, or cannot be written
 )
 
@@ -54,13 +54,13 @@ type RewoundFile struct {
 	Detail                   string // of LeftBusy
 }
 
-// Rewind restores the files of a conversation to their state before a turn. Without spec.All it
-// restores the files that this turn and later ones of the conversation have changed and that are as
+// Rewind restores the files of a session to their state before a turn. Without spec.All it
+// restores the files that this turn and later ones of the session have changed and that are as
 // they left them. What the other files lose is in the result; spec.Preview only returns that.
-// UndoRewind undoes it. The conversation itself stays; a fork from the turn before continues it from
+// UndoRewind undoes it. The session itself stays; a fork from the turn before continues it from
 // there.
 //
-// The error is a *domain.Error: KindBadState while the conversation works, or with spec.All another
+// The error is a *domain.Error: KindBadState while the session works, or with spec.All another
 // one in the same directory.
 func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 	w, err := h.beginRewind(ctx, spec.Turn)
@@ -78,7 +78,7 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 		}
 		w.NotRecorded = append(w.NotRecorded, s)
 	}
-	if spec.All && !spec.Preview { // else the files of other conversations stay
+	if spec.All && !spec.Preview { // else the files of other sessions stay
 		others, err := h.Beside(ctx, w.Turn)
 		if err != nil {
 			return w.Rewound, err
@@ -204,11 +204,11 @@ type rewinding struct {
 	hub         *Hub
 	store       *checkpoint.Store // nil: there are no checkpoints
 	checkpoints []checkpoint.Checkpoint
-	turns       []domain.Turn // of the conversation, from the named one on
+	turns       []domain.Turn // of the session, from the named one on
 	files       map[string][]changed
 }
 
-// changed is a change of a file by a turn of the conversation.
+// changed is a change of a file by a turn of the session.
 type changed struct {
 	turn domain.Turn
 	file changereview.File
@@ -436,7 +436,7 @@ func (w *rewinding) restored() (n int) {
 	return n
 }
 
-// note says in the conversation what was done.
+// note says in the transcript what was done.
 func (w *rewinding) note(ctx context.Context, text string) error {
 	if w.restored() == 0 {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// Two conversations and a user edit the files of a directory, and the user accepts, reverts, reopens,
+// Two sessions and a user edit the files of a directory, and the user accepts, reverts, reopens,
 // rewinds and undoes at random. The files and the decisions are always as a simple model has them.
 func TestRandomEditsAndRewinds(t *testing.T) {
 	seeds := uint64(2)
@@ -47,10 +47,10 @@ type disk map[string]string
 
 type modelTurn struct {
 	domain.TurnInSession
-	conversation int
-	at           disk               // before the turn
-	after        map[string]*string // of the files that it has changed; nil: deleted
-	states       map[string]string
+	session int
+	at      disk               // before the turn
+	after   map[string]*string // of the files that it has changed; nil: deleted
+	states  map[string]string
 }
 
 func (r *modelTurn) expected(file string) *string {
@@ -86,7 +86,7 @@ type rewindWorld struct {
 	model   disk
 	texts   int
 	turns   []*modelTurn
-	last    [2]string                    // turn of each conversation
+	last    [2]string                    // turn of each session
 	rewinds map[*modelTurn][]modelRewind // that are not undone
 	work    func(x *fakeTurn)            // of the next turn
 }
@@ -161,7 +161,7 @@ func (w *rewindWorld) step() string {
 
 // agent runs a turn that changes one or two files, with an editing tool or a command.
 func (w *rewindWorld) agent() string {
-	turn := &modelTurn{conversation: w.random.IntN(2), at: maps.Clone(w.model), after: make(map[string]*string), states: make(map[string]string)}
+	turn := &modelTurn{session: w.random.IntN(2), at: maps.Clone(w.model), after: make(map[string]*string), states: make(map[string]string)}
 	byCommand := w.random.IntN(2) == 0
 	w.work = func(x *fakeTurn) {
 		if byCommand {
@@ -179,15 +179,15 @@ func (w *rewindWorld) agent() string {
 			}
 		}
 	}
-	if from := w.last[turn.conversation]; from == "" {
+	if from := w.last[turn.session]; from == "" {
 		turn.TurnInSession = launch(w.t, w.h, "p")
 	} else {
 		turn.TurnInSession = must(w.h.Continue(context.Background(), ContinueSpec{From: from, Prompt: "p"}))(w.t)
 	}
 	turn.TurnInSession = await(w.t, w.h, turn.TurnInSession)
-	w.last[turn.conversation] = turn.UUID
+	w.last[turn.session] = turn.UUID
 	w.turns = append(w.turns, turn)
-	return fmt.Sprintf("conversation %d changes %v, by a command: %t", turn.conversation, slices.Sorted(maps.Keys(turn.after)), byCommand)
+	return fmt.Sprintf("session %d changes %v, by a command: %t", turn.session, slices.Sorted(maps.Keys(turn.after)), byCommand)
 }
 
 func (w *rewindWorld) decide(turn *modelTurn) string {
@@ -221,10 +221,10 @@ func (w *rewindWorld) decide(turn *modelTurn) string {
 
 func same(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// later returns the turns of a turn's conversation from it on.
+// later returns the turns of a turn's session from it on.
 func (w *rewindWorld) later(turn *modelTurn) (list []*modelTurn) {
 	for _, other := range w.turns[slices.Index(w.turns, turn):] {
-		if other.conversation == turn.conversation {
+		if other.session == turn.session {
 			list = append(list, other)
 		}
 	}
@@ -303,7 +303,7 @@ func (w *rewindWorld) undo(turn *modelTurn) string {
 	return what
 }
 
-// decided sets the state of the changes of a file by a turn and the later ones of its conversation.
+// decided sets the state of the changes of a file by a turn and the later ones of its session.
 func (w *rewindWorld) decided(from *modelTurn, file, state string) {
 	for _, turn := range w.later(from) {
 		if _, changed := turn.after[file]; changed {

@@ -115,7 +115,7 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	assert.Equal(t, "yes rule=session", result("a"))
 	asks("b", approval.Decision{Decision: "deny", Comment: "no", Scope: "session"})
 	assert.Equal(t, "no rule=session", result("b"))
-	assert.Equal(t, "yes rule=session", result("a"), "threads know nothing of each other")
+	assert.Equal(t, "yes rule=session", result("a"), "sessions know nothing of each other")
 	asks("c", approval.Decision{Decision: "approve", Scope: "project"})
 	assert.Equal(t, "yes rule=project", result("d"))
 	assert.Equal(t, "no rule=session", result("b"), "deny wins")

@@ -102,7 +102,7 @@ func (h *Hub) add(t store.Tx, turn *domain.Turn, session domain.Session, draft b
 	if draft {
 		turn.State = domain.Draft
 	}
-	turn.Agent = session.Agent // a conversation keeps its agent
+	turn.Agent = session.Agent // a session keeps its agent
 	turn.Created, turn.Active = t.Now(), t.Now()
 	turn.Mode = cmp.Or(turn.Mode, session.Mode)
 	if turn.Mode == catalog.ModePlan { // also a mode inherited from the session
@@ -148,8 +148,8 @@ func (h *Hub) checkRoom(t store.Tx) error {
 	return nil
 }
 
-// enqueue adds the user's prompt to the conversation and queues its turn. It unarchives the
-// conversation.
+// enqueue adds the user's prompt to the session and queues its turn. It unarchives the
+// session.
 func (h *Hub) enqueue(t store.Tx, turn *domain.Turn, session domain.Session) error {
 	archived := session.Archived
 	if archived {
@@ -192,7 +192,7 @@ func (h *Hub) enqueue(t store.Tx, turn *domain.Turn, session domain.Session) err
 	return h.announce(t, *turn, domain.SettingsChanged{Archived: &session.Archived, Reason: "continued"})
 }
 
-// noteAnotherAgent adds a notice that another agent continues the conversation.
+// noteAnotherAgent adds a notice that another agent continues the session.
 func (h *Hub) noteAnotherAgent(t store.Tx, turn domain.Turn) error {
 	if turn.Parent == 0 {
 		return nil
@@ -208,7 +208,7 @@ func (h *Hub) noteAnotherAgent(t store.Tx, turn domain.Turn) error {
 type startQueue struct {
 	due chan struct{} // holds a value when turns are waiting
 
-	mu    sync.Mutex // guards runs
+	mu    sync.Mutex // guards turns
 	turns []*liveTurn
 }
 

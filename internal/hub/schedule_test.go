@@ -327,7 +327,7 @@ func (t *appendedTx) Append(e domain.Event) (int64, error) {
 	return t.Tx.Append(e)
 }
 
-// A transaction that lets runs start also starts them, so that a crash leaves none unstarted.
+// A transaction that lets turns start also starts them, so that a crash leaves none unstarted.
 func TestATurnStartsInTheChangeThatLetsItStart(t *testing.T) {
 	goOn := func(_ *testing.T, _ *Hub, held chan struct{}) { close(held) }
 	for name, c := range map[string]struct {
@@ -335,8 +335,8 @@ func TestATurnStartsInTheChangeThatLetsItStart(t *testing.T) {
 		free   func(*testing.T, *Hub, chan struct{})
 		made   []string
 	}{
-		"a run ends":                   {"end", goOn, []string{"1 completed", "2 starting"}},
-		"a run waits for a human":      {"ask", goOn, []string{"1 waiting_input", "2 starting"}},
+		"a turn ends":                  {"end", goOn, []string{"1 completed", "2 starting"}},
+		"a turn waits for a human":     {"ask", goOn, []string{"1 waiting_input", "2 starting"}},
 		"a full disk cuts a run short": {"hang", func(_ *testing.T, h *Hub, _ chan struct{}) { h.cutShort.DiskIsFull(store.ErrFull) }, []string{"1 failed", "2 starting"}},
 	} {
 		t.Run(name, func(t *testing.T) {

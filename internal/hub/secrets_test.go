@@ -74,7 +74,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	assert.Equal(t, "bad key [secret]", ended.Error)
 	assert.Equal(t, "the last words [secret]", ended.Result, "which is too much of it")
 	assert.Equal(t, "still [secret]", await(t, h, launchIn(t, h, "one", "again")).Result)
-	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that conversation's")
+	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that session's")
 	hasEnd(t, c, 2)
 
 	transcript := transcriptOf(t, h, first.UUID)

@@ -43,7 +43,7 @@ func requireRising(t *testing.T, notices []eventlog.Notice) {
 	}
 }
 
-// hasEnd waits until the subscriber has received the ends of n runs.
+// hasEnd waits until the subscriber has received the ends of n turns.
 func hasEnd(t *testing.T, c *collected, n int) {
 	t.Helper()
 	c.until(t, func() bool {
@@ -188,10 +188,10 @@ func TestFiltersChoose(t *testing.T) {
 		ends int
 	}{
 		"all":          {eventlog.Subscribing{}, "a1b1a2", 3},
-		"a run":        {eventlog.Subscribing{Turn: a1.HumanLayerRun}, "a1", 1},
+		"a turn":       {eventlog.Subscribing{Turn: a1.HumanLayerRun}, "a1", 1},
 		"a task":       {eventlog.Subscribing{Turn: domain.TaskName(b1.Task)}, "b1", 1},
-		"a thread":     {eventlog.Subscribing{Turn: a1.Session.UUID}, "a1a2", 2},
-		"a last run":   {eventlog.Subscribing{Turn: a2.HumanLayerSession}, "a2", 1},
+		"a session":    {eventlog.Subscribing{Turn: a1.Session.UUID}, "a1a2", 2},
+		"a last turn":  {eventlog.Subscribing{Turn: a2.HumanLayerSession}, "a2", 1},
 		"only its end": {eventlog.Subscribing{Turn: a1.HumanLayerRun, Kinds: []domain.EventKind{domain.EventTurnState}}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 		"from now on":        {eventlog.Subscribing{}, -1, 1},
 		"from the beginning": {eventlog.Subscribing{}, 0, 1},
 		"from the end":       {eventlog.Subscribing{}, h.events.Last(), 1},
-		"of this run":        {eventlog.Subscribing{Turn: s.HumanLayerRun, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
+		"of this turn":       {eventlog.Subscribing{Turn: s.HumanLayerRun, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
 		"not that":           {eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTurnState}}, -1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

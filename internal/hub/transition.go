@@ -34,7 +34,7 @@ type outcome struct {
 }
 
 // transition is the only function that changes the state of a turn. In one transaction it updates
-// the row, adds the event, and closes open approvals if the turn ends. It updates run in place. Runs
+// the row, adds the event, and closes open approvals if the turn ends. It updates turn in place. Turns
 // that may start now start at the end of the transaction, which must be one of [Hub.change].
 func (h *Hub) transition(t store.Tx, turn *domain.Turn, to domain.State, why outcome) error {
 	from := turn.State

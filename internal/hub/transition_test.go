@@ -102,7 +102,7 @@ func TestADraftIsLaunched(t *testing.T) {
 
 	launched, err := h.Continue(ctx, ContinueSpec{From: own.HumanLayerSession, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
 	require.NoError(t, err)
-	assert.Equal(t, own.HumanLayerSession, launched.HumanLayerSession, "it is the same run")
+	assert.Equal(t, own.HumanLayerSession, launched.HumanLayerSession, "it is the same turn")
 	assert.Equal(t, []any{"Named", "plan", "Be kind.", 3}, []any{launched.Title, launched.Mode, launched.Session.Settings.SystemPrompt, launched.Session.Settings.MaxTurns})
 	assert.JSONEq(t, `{"a":1}`, string(launched.Metadata))
 	await(t, h, launched)

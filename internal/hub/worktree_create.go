@@ -21,7 +21,7 @@ import (
 
 // This file gives new sessions their worktrees.
 
-// wantsWorktree reports whether a new conversation gets a worktree. asked is false if it gets one
+// wantsWorktree reports whether a new session gets a worktree. asked is false if it gets one
 // because of the configuration.
 func (h *Hub) wantsWorktree(ctx context.Context, spec LaunchSpec) (wants, asked bool, err error) {
 	if spec.Worktree != nil {
@@ -37,13 +37,13 @@ func (h *Hub) wantsWorktree(ctx context.Context, spec LaunchSpec) (wants, asked 
 	if spec.SessionAlias != "" {
 		_, err := h.store.FindSessionID(ctx, spec.SessionAlias)
 		if !errors.Is(err, store.ErrNotFound) {
-			return false, false, err // a conversation that exists
+			return false, false, err // a session that exists
 		}
 	}
 	return true, false, nil
 }
 
-// createWorktree creates a worktree for a new conversation that wants one, and sets its working
+// createWorktree creates a worktree for a new session that wants one, and sets its working
 // directory. undo deletes the worktree again. Without one that only the configuration wants, without is the
 // reason.
 func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func(), without string, err error) {
@@ -106,7 +106,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 	return undo, "", nil
 }
 
-// usedWorktreeNames returns the names of the worktrees that conversations have or had. A conversation
+// usedWorktreeNames returns the names of the worktrees that sessions have or had. A session
 // knows its worktree by the directory alone, so no other one may get the name.
 func (h *Hub) usedWorktreeNames(ctx context.Context) (names []string, err error) {
 	paths, err := h.store.RecentPaths(ctx, math.MaxInt32)

@@ -19,7 +19,7 @@ import (
 // renews the worktree.
 
 // startInWorktree makes the worktree ready in which a turn is about to start, and returns its
-// conversation. A conversation that a trigger has begun gets its worktree here, since a transaction
+// session. A session that a trigger has begun gets its worktree here, since a transaction
 // begins it.
 func (h *Hub) startInWorktree(ctx context.Context, turn domain.Turn, session domain.Session) (domain.Session, error) {
 	if h.opts.WorktreesDir == "" {

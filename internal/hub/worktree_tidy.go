@@ -14,8 +14,8 @@ import (
 // This file finishes and deletes what a killed hub left of worktrees.
 
 // tidyWorktrees finishes what a killed hub has begun to do with worktrees, as a landing, and deletes the
-// worktrees that no conversation uses: the killed hub may have created them. One with work stays. It is
-// called before the first conversation begins, and does its work in the background.
+// worktrees that no session uses: the killed hub may have created them. One with work stays. It is
+// called before the first session begins, and does its work in the background.
 func (h *Hub) tidyWorktrees() {
 	if h.opts.WorktreesDir == "" {
 		return

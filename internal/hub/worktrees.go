@@ -39,14 +39,14 @@ func (h *Hub) Worktree(path string) (top string, found bool) {
 	return worktree.Containing(h.opts.WorktreesDir, path)
 }
 
-// rootOf returns the directory that limits a conversation which works in dir: the top of its
+// rootOf returns the directory that limits a session which works in dir: the top of its
 // worktree, or the project's root.
 func (h *Hub) rootOf(dir string) string {
 	top, _ := h.Worktree(dir)
 	return cmp.Or(top, h.opts.Root)
 }
 
-// checkWorktree returns an error if the conversation had a worktree that is gone.
+// checkWorktree returns an error if the session had a worktree that is gone.
 func (h *Hub) checkWorktree(t store.Tx, session domain.Session) error {
 	if !h.lostWorktree(session) {
 		return nil
@@ -60,7 +60,7 @@ func (h *Hub) checkWorktree(t store.Tx, session domain.Session) error {
 		h.rootOf(session.CWD), last.Label())
 }
 
-// lostWorktree reports whether the conversation had a worktree that is gone.
+// lostWorktree reports whether the session had a worktree that is gone.
 func (h *Hub) lostWorktree(session domain.Session) bool {
 	top, found := h.Worktree(session.CWD)
 	if !found {
@@ -85,7 +85,7 @@ func (h *Hub) configuredWorktrees(restricted bool) (w config.Worktrees, waits bo
 	return now.Worktrees, now.WorktreesWait
 }
 
-// sayInWorktree tells the readers of a conversation about its worktree, before a turn.
+// sayInWorktree tells the readers of a session about its worktree, before a turn.
 func (h *Hub) sayInWorktree(turn domain.Turn, text string) {
 	err := h.write(h.ctx, func(t store.Tx) error {
 		return h.transcript.Note(t, turn, transcript.NoteWorktree, text)

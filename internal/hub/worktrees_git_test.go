@@ -275,8 +275,8 @@ func TestNoWorktreeWithoutACommit(t *testing.T) {
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "outside of the project")
 }
 
-// What a trigger begins, a chat and a conversation that exists, with worktrees in the configuration.
-func TestWhichConversationsGetAWorktree(t *testing.T) {
+// What a trigger begins, a chat and a session that exists, with worktrees in the configuration.
+func TestWhichSessionsGetAWorktree(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", SessionAlias: "mine"}))(t)
 	assert.Equal(t, w.root, await(t, w.hub, before).Session.CWD)
@@ -299,7 +299,7 @@ func TestWhichConversationsGetAWorktree(t *testing.T) {
 		spec.Prompt = "hello"
 		return await(t, w.hub, must(w.hub.Launch(t.Context(), spec))(t)).Session.CWD
 	}
-	assert.Equal(t, w.root, launched(LaunchSpec{SessionAlias: "mine"}), "a conversation that exists")
+	assert.Equal(t, w.root, launched(LaunchSpec{SessionAlias: "mine"}), "a session that exists")
 	assert.Equal(t, filepath.Join(w.parent, "hello", "sub"), launched(LaunchSpec{SessionAlias: "new"}))
 	assert.Equal(t, w.root, launched(LaunchSpec{Worktree: new(false)}))
 	assert.Equal(t, w.root, launched(LaunchSpec{chat: true}))
@@ -322,7 +322,7 @@ func TestUnfinishedLanding(t *testing.T) {
 	require.Eventually(t, func() bool { return !worktree.IsUnfinished(w.parent) }, time.Minute, time.Millisecond)
 }
 
-// A worktree that no conversation uses is deleted when the hub opens, unless it has work.
+// A worktree that no session uses is deleted when the hub opens, unless it has work.
 func TestUnusedWorktrees(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	kept := w.launch("used").Session.CWD

@@ -13,14 +13,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// between names the source of a report outside a prompt: a conversation, and the last task there.
-type between struct{ conversation, task string }
+// between names the source of a report outside a prompt: a session, and the last task there.
+type between struct{ session, task string }
 
-var errOthersTask = errors.New("the task is not part of that conversation")
+var errOthersTask = errors.New("the task is not part of that session")
 
 // recordBetween stores the session data that an agent reports between prompts. A report counts
-// while its task is the last of the conversation: the next task gets the full session when it
-// begins.
+// while its task is the last of Duet's session: the next task gets the full data when it begins.
 func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) error {
 	if from.task == "" && !s.Ended { // only the supervisor omits the task, when an executor ends
 		return errOthersTask
@@ -39,7 +38,7 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	if err != nil || last.ID != turn.ID {
 		return err
 	}
-	if session, err := t.Session(w.ctx, turn.Session); err != nil || session.Agent != turn.Agent { // the conversation has another agent now
+	if session, err := t.Session(w.ctx, turn.Session); err != nil || session.Agent != turn.Agent { // the session has another agent now
 		return err
 	}
 	if err := json.Unmarshal(w.opts.Keys(turn.Session).JSON(encode(s)), &s); err != nil {
@@ -88,8 +87,8 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	return failed
 }
 
-// recordBackground stores the background work of a conversation's agent. If the agent has
-// ended, the conversation gets a message that names the work that was cut short.
+// recordBackground stores the background work of a session's agent. If the agent has
+// ended, the session gets a message that names the work that was cut short.
 func (w *recorder) recordBackground(t store.Tx, turn domain.Turn, s catalog.Session) error {
 	if err := json.Unmarshal(w.opts.Keys(turn.Session).JSON(encode(s)), &s); err != nil {
 		return err
@@ -103,7 +102,7 @@ func (w *recorder) recordBackground(t store.Tx, turn domain.Turn, s catalog.Sess
 			return err
 		}
 	}
-	turn.Agent = cmp.Or(before.Agent, turn.Agent) // the conversation may use another agent by now
+	turn.Agent = cmp.Or(before.Agent, turn.Agent) // the session may use another agent by now
 	if err := w.recordAgentSession(t, turn, catalog.Session{Background: s.Background}); err != nil {
 		return err
 	}
@@ -112,7 +111,7 @@ func (w *recorder) recordBackground(t store.Tx, turn domain.Turn, s catalog.Sess
 	return nil
 }
 
-// CutBackground adds a message to each conversation whose agent had background work when the
+// CutBackground adds a message to each session whose agent had background work when the
 // previous hub process ended.
 func (in *Intake) CutBackground(t store.Tx) error {
 	sessions, err := t.BackgroundSessions(in.recorder.ctx)
@@ -134,7 +133,7 @@ func (in *Intake) CutBackground(t store.Tx) error {
 	return nil
 }
 
-// Background returns the background work of a conversation's agent.
+// Background returns the background work of a session's agent.
 func (in *Intake) Background(session int64) []domain.BackgroundTask {
 	return in.recorder.background.of(session)
 }
@@ -147,7 +146,7 @@ func (in *Intake) WorksInBackground() bool {
 	return len(b.tasks) > 0
 }
 
-// background is the background work of all agents, by conversation.
+// background is the background work of all agents, by session.
 type background struct {
 	mu    sync.Mutex // guards tasks
 	tasks map[int64][]domain.BackgroundTask
@@ -175,7 +174,7 @@ func (b *background) of(session int64) []domain.BackgroundTask {
 // turnOf returns the turn that a report between prompts follows.
 func (w *recorder) turnOf(t store.Tx, from between) (domain.Turn, error) {
 	if from.task == "" { // from the supervisor: the executor has ended
-		session, err := t.FindSession(w.ctx, from.conversation)
+		session, err := t.FindSession(w.ctx, from.session)
 		if err != nil {
 			return domain.Turn{}, err
 		}
@@ -190,7 +189,7 @@ func (w *recorder) turnOf(t store.Tx, from between) (domain.Turn, error) {
 		return turn, err
 	}
 	session, err := t.Session(w.ctx, turn.Session)
-	if err == nil && (turn.UUID != from.task || session.UUID != from.conversation) {
+	if err == nil && (turn.UUID != from.task || session.UUID != from.session) {
 		err = errOthersTask
 	}
 	return turn, err
@@ -262,7 +261,7 @@ func isBare(choices, known []domain.Choice) bool {
 	return slices.Equal(domain.IDs(choices), domain.IDs(known))
 }
 
-// confirm stores in a run the settings that its agent reports. The policy and later turns use them.
+// confirm stores in a turn the settings that its agent reports. The policy and later turns use them.
 func (w *recorder) confirm(t store.Tx, turn *domain.Turn, now domain.AgentSession) error {
 	was := *turn
 	if mode := now.Mode(); mode != "" {

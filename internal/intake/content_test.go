@@ -121,13 +121,13 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 			assert.Contains(t, why[0], want)
 			require.Len(t, list, 2, want)
 			kept := list[1].(domain.MessageAdded)
-			assert.Equal(t, domain.ItemSystem, kept.Type, "the conversation has it, too")
+			assert.Equal(t, domain.ItemSystem, kept.Type, "the session has it, too")
 			assert.Contains(t, kept.Text, "content that the agent sent was left out: ")
 			assert.Contains(t, why[0], kept.Text)
 		}
 	}
 	result := catalog.ExecutePromptResult{Status: catalog.StatusCompleted}
-	assert.Equal(t, result, r.desk.turn.Judge(result), "the run has completed nevertheless")
+	assert.Equal(t, result, r.desk.turn.Judge(result), "the turn has completed nevertheless")
 }
 
 func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, transcript.MaxBlock+1)) }

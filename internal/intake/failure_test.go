@@ -99,8 +99,8 @@ func (t failingTx) UpdateTurn(r domain.Turn) error {
 	return t.put(func() error { return t.Tx.UpdateTurn(r) })
 }
 
-func (t failingTx) UpdateSession(th domain.Session) error {
-	return t.put(func() error { return t.Tx.UpdateSession(th) })
+func (t failingTx) UpdateSession(session domain.Session) error {
+	return t.put(func() error { return t.Tx.UpdateSession(session) })
 }
 
 func (t failingTx) PutProcess(p domain.Process) error {
@@ -150,7 +150,7 @@ func TestNoErrorOfAReportIsLost(t *testing.T) {
 				reported.blocks = []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u"}}}
 			}
 			if c.kind == kindSessionBetween {
-				reported.between = &between{"thread", "run"}
+				reported.between = &between{"session", "turn"}
 			}
 			for {
 				*f = failing{n: f.n + 1}
@@ -192,7 +192,7 @@ func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	assert.Equal(t, failure.AuthMethods[:maxAuthMethods], withoutKeys(failure, &secrets).AuthMethods)
 }
 
-// Session data between prompts counts for its conversation while its task is the last there and the
+// An agent's data between prompts counts for its session while its task is the last there and the
 // agent is the same.
 func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -200,17 +200,17 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 		change func(store.Tx, *records) error
 		want   string
 	}{
-		"it is the last task":      {between{"thread", "run"}, nil, "ask"},
-		"of another conversation":  {between{"other", "run"}, nil, ""},
-		"of the run by another id": {between{"thread", "session"}, nil, ""},
-		"of no task":               {between{"thread", "x"}, nil, ""},
-		"of an empty task":         {between{"thread", ""}, nil, ""},
-		"another task began": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+		"it is the last task":       {between{"session", "turn"}, nil, "ask"},
+		"of another session":        {between{"other", "turn"}, nil, ""},
+		"of the turn by another id": {between{"session", "session_id"}, nil, ""},
+		"of no task":                {between{"session", "x"}, nil, ""},
+		"of an empty task":          {between{"session", ""}, nil, ""},
+		"another task began": {between{"session", "turn"}, func(tx store.Tx, r *records) error {
 			next := r.turn
 			next.ID, next.UUID, next.HumanLayerSession, next.HumanLayerRun = 0, "next", "s2", "r2"
 			return tx.InsertTurn(&next)
 		}, ""},
-		"another agent continues": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+		"another agent continues": {between{"session", "turn"}, func(tx store.Tx, r *records) error {
 			session, err := tx.Session(t.Context(), r.turn.Session)
 			session.Agent = "another"
 			return errors.Join(err, tx.UpdateSession(session))
@@ -222,7 +222,7 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 			require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return c.change(tx, r) }))
 		}
 		require.NoError(t, r.ReportSession(t.Context(), catalog.ReportSessionParams{
-			SessionID: c.from.conversation, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
+			SessionID: c.from.session, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
 		}))
 		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the report
 		turn, err := r.store.Turn(t.Context(), r.turn.ID)

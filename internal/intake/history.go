@@ -87,7 +87,7 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 	return nil
 }
 
-// endMessageOf ends the message of a turn's agent and returns the updated run.
+// endMessageOf ends the message of a turn's agent and returns the updated turn.
 func (in *Intake) endMessageOf(t store.Tx, id int64) (domain.Turn, error) {
 	turn, err := t.Turn(in.recorder.ctx, id)
 	if err == nil {

@@ -1,6 +1,6 @@
 // Package intake receives the reports of agents and stores them.
 //
-// An executor reports with the token of its turn (reports.go). The [Run] puts reports into the order
+// An executor reports with the token of its turn (reports.go). The [Turn] puts reports into the order
 // of their sequence numbers (order.go) and redacts the agent's secrets (content.go). The queue
 // passes all waiting reports to the store's writer in one transaction (queue.go). If too many wait,
 // the throttle pauses executors (throttle.go). A turn with a refused report has not completed,
@@ -149,13 +149,13 @@ func (in *Intake) Answered(turn int64, approval string) {
 	}
 }
 
-// runs holds the live runs by row id.
+// turns holds the live turns by row id.
 type turns struct {
 	mu   sync.Mutex // guards byID
 	byID map[int64]*Turn
 }
 
-// get returns a live run, or nil.
+// get returns a live turn, or nil.
 func (r *turns) get(id int64) *Turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()

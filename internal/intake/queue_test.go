@@ -136,7 +136,7 @@ func TestNobodyGoesOnBeforeTheWriterKnowsOfTheReport(t *testing.T) {
 	assert.Equal(t, "1 ", d.said())
 }
 
-// Reports that wait because no transaction could begin are stored before the end of their run.
+// Reports that wait because no transaction could begin are stored before the end of their turn.
 func TestTheEndOfATurnIsKeptAfterWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)

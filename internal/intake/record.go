@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// record stores a report: in the conversation of its turn, in the turn, or only as an event. It
+// record stores a report: in the transcript of its turn, in the turn, or only as an event. It
 // returns an error only if the disk is full, which rolls the transaction back.
 func (w *recorder) record(t store.Tx, r report) error {
 	err := w.recordReport(t, r)
@@ -111,8 +111,8 @@ func (w *recorder) recordNote(t store.Tx, turn domain.Turn, r report) error {
 	return decoded(r, func(c catalog.Compaction) error { return w.opts.Transcript.Compacted(t, turn, c) })
 }
 
-// recordError announces an error that does not end a turn. If the conversation needs it, it becomes
-// part of the conversation too.
+// recordError announces an error that does not end a turn. If the transcript needs it, it becomes
+// part of the transcript too.
 func (w *recorder) recordError(t store.Tx, turn domain.Turn, r report) error {
 	if err := announce(t, turn, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (w *recorder) recordTool(t store.Tx, turn domain.Turn, call catalog.ToolCal
 }
 
 // recordSilence stores that a turn's agent shows no activity, and keeps it in memory while it lasts.
-// The agent's complaint stays in the conversation.
+// The agent's complaint stays in the transcript.
 func (w *recorder) recordSilence(t store.Tx, turn domain.Turn, s catalog.Silence) error {
 	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS).UTC(), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
 	if live := w.turns.get(turn.ID); live != nil { // set first, because a client that gets the event may request it at once
@@ -316,7 +316,7 @@ func (w *recorder) delayed(err error) {
 	}
 }
 
-// Run receives the reports of one turn. Its methods may be called from any goroutine.
+// Turn receives the reports of one turn. Its methods may be called from any goroutine.
 type Turn struct {
 	id       int64
 	task     string // UUID of the turn

@@ -69,11 +69,11 @@ func newRecords(t *testing.T) *records {
 	})
 	t.Cleanup(r.Close)
 	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
-		session := domain.Session{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", NativeSession: "old", Created: tx.Now(), Active: tx.Now()}
+		session := domain.Session{UUID: "session", CWD: "/", Agent: "fake", Mode: "default", NativeSession: "old", Created: tx.Now(), Active: tx.Now()}
 		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
-		r.turn = domain.Turn{UUID: "run", HumanLayerSession: "session", HumanLayerRun: "run", Session: session.ID, State: domain.Running, Agent: "fake", Created: tx.Now(), Active: tx.Now()}
+		r.turn = domain.Turn{UUID: "turn", HumanLayerSession: "session_id", HumanLayerRun: "run_id", Session: session.ID, State: domain.Running, Agent: "fake", Created: tx.Now(), Active: tx.Now()}
 		return tx.InsertTurn(&r.turn)
 	}))
 	r.desk.turn = r.Begin(r.turn.ID, r.turn.UUID, &redact.Secrets{})
@@ -224,12 +224,12 @@ func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	r.report(t, catalog.EventSilence, `{"since_ms":7000}`)
 	r.End(r.turn.ID)
 	_, silent = r.Silence(r.turn.ID)
-	assert.False(t, silent, "with its run it has ended")
+	assert.False(t, silent, "with its turn it has ended")
 }
 
-// The complaint of a silent agent stays in the conversation, and so does a long silence. A pause of
+// The complaint of a silent agent stays in the transcript, and so does a long silence. A pause of
 // a thinking model or a running tool does not.
-func TestASilenceStaysInTheConversation(t *testing.T) {
+func TestASilenceStaysInTheTranscript(t *testing.T) {
 	for _, c := range []struct {
 		about, data string
 		ago         time.Duration

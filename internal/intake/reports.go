@@ -53,7 +53,7 @@ func (in *Intake) report(ctx context.Context, token, task, kind string, value an
 }
 
 // ReportCompletion receives the end of a task, which an executor reports before it answers
-// execute_prompt. It counts if that answer does not arrive; see [Run.Completion].
+// execute_prompt. It counts if that answer does not arrive; see [Turn.Completion].
 func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
 	turn, err := in.speaker(ctx, p.SessionToken, p.TaskID)
 	if err != nil || turn == nil {
@@ -64,7 +64,7 @@ func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompleti
 }
 
 // ReportSession receives an agent's session data between prompts. The caller has checked that the
-// executor runs the conversation.
+// executor runs Duet's session.
 func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
 	in.queue.add(report{kind: kindSessionBetween, data: encode(p.Session), between: &between{p.SessionID, p.TaskID}})
 	return nil
@@ -74,7 +74,7 @@ func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams
 var lateEvents = []string{catalog.EventContentDelta, catalog.EventThinkingChunk, catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventNotice, catalog.EventCompaction, catalog.EventUsage}
 
 // ReportLate stores an event of a task that has ended. The caller has checked that the executor
-// runs the conversation's agent.
+// runs the session's agent.
 func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) error {
 	if !slices.Contains(lateEvents, p.EventType) {
 		return domain.Invalid("event_type", "one of "+strings.Join(lateEvents, ", "), strconv.Quote(p.EventType))

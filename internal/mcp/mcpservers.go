@@ -20,7 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
-// This file tests the MCP servers of agents and reports failing ones in the conversation, because
+// This file tests the MCP servers of agents and reports failing ones in the session, because
 // agents do not report servers that do not start.
 
 // recent is a set of the last added values, limited in number.
@@ -154,13 +154,13 @@ const (
 type ServersOptions struct {
 	// Enabled reports whether to test servers; it is called each time.
 	Enabled func() bool
-	// Tell adds a notice to the conversation of a run. Goroutines of Servers call it.
-	Tell func(ctx context.Context, run int64, text string)
+	// Tell adds a notice to the session of a turn. Goroutines of Servers call it.
+	Tell func(ctx context.Context, turn int64, text string)
 	// Patience limits the time for an answer. Default 15 s.
 	Patience time.Duration
 }
 
-// Servers tests MCP servers. A working server is tested once per definition. A conversation gets
+// Servers tests MCP servers. A working server is tested once per definition. A session gets
 // one notice per failing server, as long as the notice is remembered. Methods may be called from
 // any goroutine.
 type Servers struct {
@@ -172,7 +172,7 @@ type Servers struct {
 
 	mu       sync.Mutex // guards the fields below
 	works    *recent[mcpserversDefinition]
-	tried    map[mcpserversDefinition][]asker // runs that wait for the result
+	tried    map[mcpserversDefinition][]asker // turns that wait for the result
 	notified *recent[noticeKey]
 }
 
@@ -180,13 +180,13 @@ type Servers struct {
 // may contain secrets.
 type mcpserversDefinition [sha256.Size]byte
 
-// asker is a run whose agent got a server under a name.
+// asker is a turn whose agent got a server under a name.
 type asker struct {
 	turn, session int64
 	server        string
 }
 
-// noticeKey identifies a notice to a conversation.
+// noticeKey identifies a notice to a session.
 type noticeKey struct {
 	session int64
 	server  mcpserversDefinition
@@ -208,7 +208,7 @@ func (s *Servers) Close(ctx context.Context) error {
 	return s.work.Close(ctx)
 }
 
-// Gets is a run's agent with its servers.
+// Gets is a turn's agent with its servers.
 type Gets struct {
 	Turn, Session int64
 	Dir           string
@@ -236,13 +236,13 @@ func (s *Servers) Try(g Gets) {
 	}
 }
 
-// Unanswered lists the servers of a run's agent that are being tested.
-func (s *Servers) Unanswered(run int64) (names []string) {
+// Unanswered lists the servers of a turn's agent that are being tested.
+func (s *Servers) Unanswered(turn int64) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, askers := range s.tried {
 		for _, who := range askers {
-			if who.turn == run {
+			if who.turn == turn {
 				names = append(names, who.server)
 			}
 		}
@@ -256,7 +256,7 @@ func hash(server catalog.MCPServer, g Gets) (d mcpserversDefinition, err error) 
 	return sha256.Sum256(text), err
 }
 
-// try tests a server and notifies the waiting runs if it fails.
+// try tests a server and notifies the waiting turns if it fails.
 func (s *Servers) try(d mcpserversDefinition, server catalog.MCPServer, g Gets) {
 	select {
 	case s.room <- struct{}{}:
@@ -279,7 +279,7 @@ func (s *Servers) try(d mcpserversDefinition, server catalog.MCPServer, g Gets) 
 	}
 }
 
-// tells records the result of a server, and returns the runs to notify.
+// tells records the result of a server, and returns the turns to notify.
 func (s *Servers) tells(d mcpserversDefinition, works, tell bool) (askers []asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, patience time.Duration) *world {
 	testkit.Program(t, filepath.Join(w.dir, "server"), server)
 	w.servers = mcp.NewServers(t.Context(), mcp.ServersOptions{
 		Enabled: w.enabled.Load, Patience: patience,
-		Tell: func(_ context.Context, run int64, text string) { w.said <- fmt.Sprintf("%d: %s", run, text) },
+		Tell: func(_ context.Context, turn int64, text string) { w.said <- fmt.Sprintf("%d: %s", turn, text) },
 	})
 	t.Cleanup(w.close)
 	return w
@@ -55,7 +55,7 @@ func newWorld(t *testing.T, patience time.Duration) *world {
 // close ends the tests: no more notices follow.
 func (w *world) close() { _ = w.servers.Close(context.WithoutCancel(w.t.Context())) }
 
-// gets gives the agent of a run servers with the given behaviour.
+// gets gives the agent of a turn servers with the given behaviour.
 func (w *world) gets(turn, session int64, does ...string) {
 	w.t.Helper()
 	w.servers.Try(mcp.Gets{Turn: turn, Session: session, Dir: w.dir, Servers: []catalog.MCPServer{
@@ -90,12 +90,12 @@ func (w *world) awaitsStarted(times int) {
 
 const failed = "the MCP server fails ended with status 3 before it answered: no login with [secret]"
 
-func TestAConversationIsToldOfAServerThatEnds(t *testing.T) {
+func TestASessionIsToldOfAServerThatEnds(t *testing.T) {
 	w := newWorld(t, time.Minute)
 	w.gets(1, 10, "fails")
 	assert.Equal(t, "1: "+failed, w.hears())
 
-	// The conversation has its notice; another conversation gets one after another test.
+	// The session has its notice; another session gets one after another test.
 	w.gets(2, 10, "fails")
 	w.gets(3, 11, "fails")
 	assert.Equal(t, "3: "+failed, w.hears())
@@ -111,8 +111,8 @@ func TestAServerThatDoesNotAnswerIsTold(t *testing.T) {
 // A working server is tested once, without a notice, until its definition changes.
 func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	w := newWorld(t, time.Minute)
-	for run := range int64(5) {
-		w.gets(run, run, "works")
+	for turn := range int64(5) {
+		w.gets(turn, turn, "works")
 	}
 	w.gets(9, 9, "fails") // its notice comes after the start of the other test
 	assert.Equal(t, "9: "+failed, w.hears())
@@ -124,15 +124,15 @@ func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	assert.Equal(t, 3, w.started())
 }
 
-// A run that gets a server during another run's test is notified too.
+// A turn that gets a server during another turn's test is notified too.
 func TestATryIsShared(t *testing.T) {
 	w := newWorld(t, time.Minute)
 	start := filepath.Join(w.dir, "go")
 	w.gets(1, 10, "waits", start)
 	w.gets(2, 11, "waits", start)
 	w.gets(3, 11, "waits", start)
-	for run, want := range map[int64][]string{1: {"waits"}, 3: {"waits"}, 4: nil} {
-		assert.Equal(t, want, w.servers.Unanswered(run))
+	for turn, want := range map[int64][]string{1: {"waits"}, 3: {"waits"}, 4: nil} {
+		assert.Equal(t, want, w.servers.Unanswered(turn))
 	}
 	require.NoError(t, os.WriteFile(start, nil, 0o600))
 	const text = ": the MCP server waits ended with status 4 before it answered"

@@ -17,13 +17,13 @@ type Options struct {
 	Configured func(ctx context.Context) (config.Preview, error)
 	Store      store.Reader
 	Write      func(context.Context, func(store.Tx) error) error
-	// Run finds the run of a session, conversation or task id: the last of a conversation, and the
+	// Run finds the turn that an id names: of a session the last one, and the
 	// last of all for "". Zero means none.
 	Run func(ctx context.Context, id string) (domain.TurnInSession, error)
-	// Scope resolves such an id to a run or a conversation; the other one is 0.
-	Scope func(ctx context.Context, id string) (run, thread int64, err error)
-	// WithoutKeys redacts the API keys of a conversation in a text.
-	WithoutKeys func(thread int64, text string) string
+	// Scope resolves such an id to a turn or a session; the other one is 0.
+	Scope func(ctx context.Context, id string) (turn, session int64, err error)
+	// WithoutKeys redacts the API keys of a session in a text.
+	WithoutKeys func(session int64, text string) string
 }
 
 // A Preview shows pages. Its methods may be called from any goroutine.

@@ -105,8 +105,8 @@ func cut(text string, most int) string {
 	return text[:end] + mark
 }
 
-// Messages returns page messages, the oldest first. session is an id of a session, a conversation
-// or a task; "" for all.
+// Messages returns page messages, the oldest first. session is an id of a session or a turn;
+// "" for all.
 func (p *Preview) Messages(ctx context.Context, session string, f domain.PageFilter) ([]domain.PageMessage, error) {
 	if session != "" {
 		var err error

@@ -1,4 +1,4 @@
-// Package query reads sessions and conversations. It changes nothing.
+// Package query reads sessions, turns and transcripts. It changes nothing.
 package query
 
 import (
@@ -130,7 +130,7 @@ func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 	return c, store.Explain(err)
 }
 
-// Usage returns the usage of turns, and with by also per day, agent, conversation or model.
+// Usage returns the usage of turns, and with by also per day, agent, session or model.
 func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) (total domain.Usage, rows []domain.UsageRow, err error) {
 	if total, err = q.store.Usage(ctx, f, now); err == nil && by != "" {
 		rows, err = q.store.UsageBy(ctx, f, by, now)

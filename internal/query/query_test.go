@@ -20,8 +20,8 @@ func TestSessionsInMemoryAreTrue(t *testing.T) {
 	defer s.Close()
 	q = New(t.Context(), s)
 
-	session := domain.Session{UUID: "thread", CWD: "/", Agent: "a"}
-	turn := domain.Turn{UUID: "run", HumanLayerSession: "session", HumanLayerRun: "run id", State: domain.Queued, Agent: "a"}
+	session := domain.Session{UUID: "session", CWD: "/", Agent: "a"}
+	turn := domain.Turn{UUID: "turn", HumanLayerSession: "session_id", HumanLayerRun: "run_id", State: domain.Queued, Agent: "a"}
 	change := func(state domain.State, change func(store.Tx) error) {
 		require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
 			turn.State = state
@@ -59,7 +59,7 @@ func TestSessionsInMemoryAreTrue(t *testing.T) {
 	}))
 	found, err := q.TurnOf(t.Context(), turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, "session", found.HumanLayerSession)
+	assert.Equal(t, "session_id", found.HumanLayerSession)
 	assert.Equal(t, "another", found.Session.Title)
 	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
 		q.Changed(tx, turn.ID)

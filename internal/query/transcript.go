@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
 
-// Page selects a part of a conversation, counted in events: an entry is one event, or two for a
+// Page selects a part of a transcript, counted in events: an entry is one event, or two for a
 // tool call with a result.
 type Page struct {
 	Offset int // events to skip
@@ -21,7 +21,7 @@ type Page struct {
 	Spoken bool
 }
 
-// Conversation holds the entries up to and including a turn, in order.
+// Transcript holds the entries up to and including a turn, in order.
 type Transcript struct {
 	Turn    domain.TurnInSession
 	Entries []Entry
@@ -34,15 +34,15 @@ type Transcript struct {
 type Entry struct {
 	domain.Item
 	Of        domain.TurnHead
-	SessionID string       // of the item's run
-	State     domain.State // of the item's run
+	SessionID string       // of the item's turn
+	State     domain.State // of the item's turn
 	Native    string       // the agent's own session
 	Approval  *domain.Approval
 	Open      bool // still being written
 	Cancelled bool // a cancelled queued prompt, which no agent gets
 }
 
-// Conversation returns a page of the conversation that leads to a turn: first the earlier turns of
+// Transcript returns a page of what leads to a turn: first the earlier turns of
 // its session and of the sessions it was forked from. The cost of a page does not depend on its
 // position.
 func (q *Queries) Transcript(ctx context.Context, id string, p Page) (Transcript, error) {
@@ -157,7 +157,7 @@ func (q *Queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, e
 	return items, err
 }
 
-// Heads lists the turns whose conversation leads to a session, the oldest first, without their
+// Heads lists the turns that lead to a session, the oldest first, without their
 // texts.
 func (q *Queries) Heads(ctx context.Context, s domain.TurnInSession) ([]domain.TurnHead, error) {
 	return chainOf(ctx, q, s, q.store.TurnHeads)
@@ -178,7 +178,7 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.TurnInSession, of 
 			break
 		}
 		if session.Parent >= session.ID { // a fork is newer than its parent
-			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, session.ID, session.Parent)
+			return nil, fmt.Errorf("%w: the session %d is forked from %d", store.ErrDamaged, session.ID, session.Parent)
 		}
 		upTo = session.ForkTurn
 		if session, err = q.store.Session(ctx, session.Parent); err != nil {

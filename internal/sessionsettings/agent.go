@@ -221,7 +221,7 @@ func checkOptions(agent string, reported domain.AgentSession, wanted map[string]
 	return nil
 }
 
-// SettingSessions reads the reports of agents, see the store's ThreadReader.
+// SettingSessions reads the reports of agents, see [store.Reader].
 type SettingSessions interface {
 	AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error)
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
@@ -240,7 +240,7 @@ func ReportedBy(ctx context.Context, from SettingSessions, session int64, agent 
 	return seen.AgentSession, err
 }
 
-// agentAfter returns the agent of a session's conversation after a change. It checks that the
+// agentAfter returns the agent of a session after a change. It checks that the
 // caller may use that agent.
 func (ts *Settings) agentAfter(ctx context.Context, s domain.TurnInSession, c domain.SettingsChanged) (string, error) {
 	if !isForAnother(c, s.Session) {

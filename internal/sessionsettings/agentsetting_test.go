@@ -115,7 +115,7 @@ type seen struct {
 
 func (s seen) AgentSession(_ context.Context, session int64) (domain.AgentSessionSeen, error) {
 	if session == 0 {
-		return s.inSession, errors.New("there is no thread 0")
+		return s.inSession, errors.New("there is no session 0")
 	}
 	return s.inSession, s.err
 }

@@ -1,4 +1,4 @@
-// Package sessionsettings changes the settings of conversations and sends them to the active agent.
+// Package sessionsettings changes the settings of sessions and sends them to the active agent.
 package sessionsettings
 
 import (
@@ -55,7 +55,7 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// Settings changes the settings of all conversations. Its methods may be called from any goroutine.
+// Settings changes the settings of all sessions. Its methods may be called from any goroutine.
 type Settings struct {
 	opts    Options
 	ctx     context.Context
@@ -212,7 +212,7 @@ func announce(t store.Tx, turn domain.Turn, p domain.Payload) error {
 }
 
 // setModes changes the mode of a session's turns that have not ended. Ended turns keep theirs; later
-// runs begin with the session's.
+// turns begin with the session's.
 func (ts *Settings) setModes(t store.Tx, session *domain.Session, mode string) error {
 	last, err := t.LastTurn(ts.ctx, session.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

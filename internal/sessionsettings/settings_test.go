@@ -102,7 +102,7 @@ func (w *world) Reconsider(_ store.Tx, session int64) error {
 	return nil
 }
 
-// session adds a conversation with a turn in each of the states.
+// session adds a session with a turn in each of the states.
 func (w *world) session(t *testing.T, states ...domain.State) (turns []domain.Turn) {
 	t.Helper()
 	session := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
@@ -134,7 +134,7 @@ func (w *world) turn(t *testing.T, id int64) domain.Turn {
 	return r
 }
 
-// A mode applies to the conversation and its active turns. Queued turns do not begin in the agent's
+// A mode applies to the session and its active turns. Queued turns do not begin in the agent's
 // earlier mode.
 func TestModeOfTurns(t *testing.T) {
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestModeOfTurns(t *testing.T) {
 	assert.Equal(t, turns[2].ID, s.Session.Settings.ModeTurn)
 	for i, want := range []domain.Turn{{Mode: catalog.ModeDefault, AgentMode: "its own"}, {Mode: catalog.ModePlan, AgentMode: "its own"}, {Mode: catalog.ModePlan}} {
 		got := w.turn(t, turns[i].ID)
-		assert.Equal(t, want, domain.Turn{Mode: got.Mode, AgentMode: got.AgentMode}, "run %d", i)
+		assert.Equal(t, want, domain.Turn{Mode: got.Mode, AgentMode: got.AgentMode}, "turn %d", i)
 	}
 	assert.Equal(t, []int64{turns[0].Session}, w.reconsidered)
 }

@@ -10,7 +10,7 @@ import (
 // Reader answers queries, of the store or within a transaction. A query for one value returns
 // ErrNotFound if none exists.
 type Reader interface {
-	// Conversations.
+	// Sessions.
 
 	// Session finds a session by its row.
 	Session(ctx context.Context, id int64) (domain.Session, error)
@@ -41,9 +41,9 @@ type Reader interface {
 	// not ended and is no draft.
 	HasUnfinished(ctx context.Context, session, except int64) (bool, error)
 
-	// Runs.
+	// Turns.
 
-	// Run finds a turn by its row.
+	// Turn finds a turn by its row.
 	Turn(ctx context.Context, id int64) (domain.Turn, error)
 	// Find finds the turn that an id of any kind names: an id of the turn, or one of its
 	// session, which means the session's last turn; if none is it, domain.LastTurn, or the number of
@@ -55,7 +55,7 @@ type Reader interface {
 	TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error)
 	// Sessions lists turns, the newest first.
 	TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error)
-	// TurnsOfSession lists the turns of a session in the order of the conversation, up to
+	// TurnsOfSession lists the turns of a session in the order of their places, up to
 	// the turn upTo, or all if that is 0.
 	TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error)
 	// TurnHeads is TurnsOfSession without the texts.
@@ -72,7 +72,7 @@ type Reader interface {
 	// priority, then by place.
 	Startable(ctx context.Context, limit int) ([]domain.TurnInSession, error)
 	// UnfinishedTurns lists the turns of a session that have not ended, drafts
-	// included, in the order of the conversation.
+	// included, in the order of their places.
 	UnfinishedTurns(ctx context.Context, session int64) ([]domain.Turn, error)
 	// Load is Counts for the states that scheduling depends on.
 	Load(ctx context.Context) (domain.Counts, error)
@@ -139,7 +139,7 @@ type Reader interface {
 	// oldest first.
 	StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error)
 	// OvertakenApproval returns the last question of a session that asked an answered
-	// question again, and was left behind when the conversation went on.
+	// question again, and was left behind when the session went on.
 	OvertakenApproval(ctx context.Context, session int64, question string) (domain.Approval, error)
 	// CarriedDecision returns a decision of a session that was made for a dead process and
 	// answers this question.
@@ -163,7 +163,7 @@ type Reader interface {
 
 	// Usage sums up the turns of a filter. A turn that has not ended counts up to now.
 	Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error)
-	// UsageBy is Usage for each day, the last first, or for each agent, conversation or
+	// UsageBy is Usage for each day, the last first, or for each agent, session or
 	// model, the most expensive first.
 	UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error)
 	// LastWith returns the last turn of a session that has an ErrorCode, or 0.
@@ -173,7 +173,7 @@ type Reader interface {
 
 	// GateLoop finds the loop that a turn belongs to.
 	GateLoop(ctx context.Context, turn int64) (domain.GateLoop, error)
-	// GateLoops finds the loops of turns, by run. Runs without a loop are left out.
+	// GateLoops finds the loops of turns, by turn. Turns without a loop are left out.
 	GateLoops(ctx context.Context, turns []int64) (map[int64]domain.GateLoop, error)
 	// CheckedLoops lists the loops whose gates are being checked, the oldest first.
 	CheckedLoops(ctx context.Context) ([]domain.GateLoop, error)

@@ -35,8 +35,8 @@ type Tx interface {
 	// ErrNotFound if the row does not exist.
 
 	// InsertSession adds a session and sets its ID.
-	InsertSession(th *domain.Session) error
-	UpdateSession(th domain.Session) error
+	InsertSession(session *domain.Session) error
+	UpdateSession(session domain.Session) error
 	// PutAgentSession keeps an agent's report about the session of a session.
 	PutAgentSession(s domain.AgentSessionSeen) error
 	// InsertTurn adds a turn, sets its ID, Number, Task and Place, and makes its ids aliases. It skips

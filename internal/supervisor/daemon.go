@@ -58,9 +58,9 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 	return d.refuse(p.TaskID, "report_error", d.Daemon.ReportError(ctx, p))
 }
 
-var errOthersSession = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
+var errOthersSession = &domain.Error{Kind: domain.KindInvalidToken, Message: "the session is not one of this executor's"}
 
-// BeginTurn accepts a call for a conversation whose agent the executor has.
+// BeginTurn accepts a call for a session whose agent the executor has.
 func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	if p.TaskID == "" || !d.process.inventory.has(p.TaskID) || !d.process.holds(p.SessionID) {
 		return catalog.BeginTurnResult{}, d.wire(errOthersSession)
@@ -69,7 +69,7 @@ func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catal
 	return forWire(d, r, err)
 }
 
-// ReportSession accepts a report for a conversation whose agent the executor has.
+// ReportSession accepts a report for a session whose agent the executor has.
 func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams) error {
 	err := error(errOthersSession)
 	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
@@ -81,7 +81,7 @@ func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams
 	return nil
 }
 
-// ReportLate accepts a report for a conversation whose agent the executor has, and for its own
+// ReportLate accepts a report for a session whose agent the executor has, and for its own
 // tasks.
 func (d daemon) ReportLate(ctx context.Context, p catalog.ReportLateParams) error {
 	err := error(errOthersSession)

@@ -101,7 +101,7 @@ func (x tiny) StopTask(context.Context, catalog.StopTaskParams) (catalog.StopTas
 	return catalog.StopTaskResult{}, nil
 }
 
-// ReleaseSession refuses to end the agent of a conversation whose name says that it works.
+// ReleaseSession refuses to end the agent of a session whose name says that it works.
 func (x tiny) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return catalog.ReleaseSessionResult{Released: !strings.Contains(p.SessionID, "works") || !x.works()}, nil
 }
@@ -140,7 +140,7 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 		}
 		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // its response shows that the notifications were read
 		return answer(err)
-	case "session": // of its own conversation, and of others
+	case "session": // of its own session, and of others
 		for _, of := range []string{p.SessionID, "b", ""} {
 			for _, task := range []string{p.TaskID, "another's", ""} {
 				_ = x.daemon().ReportSession(ctx, catalog.ReportSessionParams{SessionID: of, TaskID: task})

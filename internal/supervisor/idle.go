@@ -13,7 +13,7 @@ import (
 // shorter.
 const releaseWithin = 10 * time.Second
 
-// markIdle records that a conversation is idle, and ends agents that have waited too long, or
+// markIdle records that a session is idle, and ends agents that have waited too long, or
 // that exceed the limit. mu is held.
 func (s *Supervisor) markIdle(p *process, of purpose) {
 	i := &idleSession{process: p, of: of}
@@ -33,14 +33,14 @@ func (s *Supervisor) trim() {
 	}
 }
 
-// markBusy records that a conversation is busy again; mu is held.
+// markBusy records that a session is busy again; mu is held.
 func (s *Supervisor) markBusy(p *process, of purpose) {
 	if i := s.idle.of(p, of); i != nil {
 		s.idle.remove(i)
 	}
 }
 
-// retire begins to end the agent of an idle conversation; mu is held.
+// retire begins to end the agent of an idle session; mu is held.
 func (s *Supervisor) retire(i *idleSession) {
 	if s.closed || i.ending || i.process.ending || s.idle.of(i.process, i.of) != i {
 		return
@@ -79,7 +79,7 @@ func (s *Supervisor) retired(i *idleSession, released bool) {
 	}
 }
 
-// isSpare reports whether an executor has neither agents nor work, so that the next conversation
+// isSpare reports whether an executor has neither agents nor work, so that the next session
 // can use it; the supervisor's mu is held.
 func (p *process) isSpare() bool {
 	return p.kind == kindACP && p.uses == 0 && len(p.sessions) == 0 && !p.ending
@@ -95,7 +95,7 @@ func (s *Supervisor) hasSpare(beside *process) bool {
 	return false
 }
 
-// linger keeps a spare executor for the next conversation, or command, for a limited time. mu is
+// linger keeps a spare executor for the next session, or command, for a limited time. mu is
 // held.
 func (s *Supervisor) linger(p *process) {
 	p.idleSince = time.Now()
@@ -110,8 +110,8 @@ func (s *Supervisor) linger(p *process) {
 	})
 }
 
-// release makes the executor end the agent of a conversation, and reports whether it now has
-// none. A third-party executor has no method for that: it has only one conversation, and is
+// release makes the executor end the agent of a session, and reports whether it now has
+// none. A third-party executor has no method for that: it has only one session, and is
 // ended as a whole.
 func (p *process) release(session string) bool {
 	<-p.started
@@ -127,7 +127,7 @@ func (p *process) release(session string) bool {
 	return err != nil || result.Released
 }
 
-// An idleSession is a conversation without a running prompt, whose agent waits for the next one
+// An idleSession is a session without a running prompt, whose agent waits for the next one
 // in an executor.
 type idleSession struct {
 	process *process
@@ -137,11 +137,11 @@ type idleSession struct {
 	works   bool        // its agent has a program in a terminal, so it does not count as idle
 }
 
-// idleSessions are the idle conversations, the longest idle first. The supervisor's mu guards
+// idleSessions are the idle sessions, the longest idle first. The supervisor's mu guards
 // them.
 type idleSessions []*idleSession
 
-// of finds a conversation, or returns nil.
+// of finds a session, or returns nil.
 func (l idleSessions) of(p *process, of purpose) *idleSession {
 	for _, i := range l {
 		if i.process == p && i.of == of {
@@ -156,13 +156,13 @@ func (l idleSessions) works(p *process) bool {
 	return slices.ContainsFunc(l, func(i *idleSession) bool { return i.process == p && i.works })
 }
 
-// remove removes a conversation from the list.
+// remove removes a session from the list.
 func (l *idleSessions) remove(gone *idleSession) {
 	gone.timer.Stop()
 	*l = slices.DeleteFunc(*l, func(i *idleSession) bool { return i == gone })
 }
 
-// surplus returns the longest idle conversations beyond a limit.
+// surplus returns the longest idle sessions beyond a limit.
 func (l idleSessions) surplus(most int) []*idleSession {
 	var idle []*idleSession
 	for _, i := range l {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting returns the conversations with an idle agent, the longest idle first.
+// waiting returns the sessions with an idle agent, the longest idle first.
 func waiting(s *Supervisor) (sessions []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +28,7 @@ func requireWaiting(t *testing.T, s *Supervisor, want ...string) {
 	require.Equal(t, want, waiting(s), "those that wait")
 }
 
-// used returns the executor of a conversation that had a prompt.
+// used returns the executor of a session that had a prompt.
 func used(t *testing.T, s *Supervisor, session string) (pid string) {
 	t.Helper()
 	l := acquire(t, s, acp(session))
@@ -49,7 +49,7 @@ func TestIdleExecutorEnds(t *testing.T) {
 		requireWaiting(t, s, "a")
 		time.Sleep(time.Nanosecond)
 		requireWaiting(t, s)
-		requireCount(t, s, 1, "without an agent it waits for another conversation")
+		requireCount(t, s, 1, "without an agent it waits for another session")
 		time.Sleep(idleAfter - 1)
 		requireCount(t, s, 1, "as long")
 		time.Sleep(time.Nanosecond)

@@ -36,7 +36,7 @@ type process struct {
 	inventory  inventory
 
 	// The supervisor's mu guards these.
-	sessions  map[purpose]int // conversations with an agent here, and how often each is used
+	sessions  map[purpose]int // sessions with an agent here, and how often each is used
 	uses      int
 	ending    bool
 	replaced  bool // another process has its place
@@ -47,13 +47,13 @@ type process struct {
 	child *child     // nil until it is started
 }
 
-// has reports whether a conversation's agent is in this process. The supervisor's mu is held.
+// has reports whether a session's agent is in this process. The supervisor's mu is held.
 func (p *process) has(of purpose) bool {
 	_, there := p.sessions[of]
 	return there
 }
 
-// holds reports whether the process has the agent of a conversation.
+// holds reports whether the process has the agent of a session.
 func (p *process) holds(session string) bool {
 	p.supervisor.mu.Lock()
 	defer p.supervisor.mu.Unlock()

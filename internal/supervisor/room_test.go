@@ -32,7 +32,7 @@ func testOwnExecutors(t *testing.T, s *Supervisor, _ *memory) {
 	assert.Equal(t, 3, s.Count())
 
 	again := acquire(t, s, acp("a"))
-	assert.Equal(t, pidA, prompt(t, again, "pid"), "a thread keeps its own")
+	assert.Equal(t, pidA, prompt(t, again, "pid"), "a session keeps its own")
 	third, fourth := acquire(t, s, acp("e")), acquire(t, s, acp("f"))
 	assert.Equal(t, pidB, prompt(t, third, "pid"), "then they share the one with the least to do")
 	assert.Contains(t, []string{pidA, pidB}, prompt(t, fourth, "pid"))

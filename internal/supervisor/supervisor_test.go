@@ -85,9 +85,9 @@ func TestTerminalsOfOtherTasksAreRefused(t *testing.T) {
 	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, reported)
 }
 
-// An executor may report about the sessions of its own conversations, also between two of its
-// own tasks. A report about others does not affect its turns.
-func TestSessionsOfOtherConversationsAreRefused(t *testing.T) {
+// An executor may report about its own sessions, also between two of its own tasks. A
+// report about others does not affect its turns.
+func TestSessionsOfOtherExecutorsAreRefused(t *testing.T) {
 	reported := reportedBeside(t, catalog.ExecutePromptParams{Prompt: "session", SessionID: "a", TaskID: "own"})
 	assert.Equal(t, []string{"session a after own"}, reported)
 }

@@ -107,7 +107,7 @@ func (c *consoles) TerminalClose(_ context.Context, p catalog.TerminalCloseParam
 	return catalog.TerminalCloseResult{Closed: true}, nil
 }
 
-// world fakes what a registry uses: one run, whose agent has a secret.
+// world fakes what a registry uses: one turn, whose agent has a secret.
 type world struct {
 	mu        sync.Mutex
 	published []domain.Event
@@ -115,17 +115,17 @@ type world struct {
 }
 
 const (
-	root   = "/project"
-	task   = "the task"
-	thread = 7
-	secret = "sk-0123456789abcdef"
+	root    = "/project"
+	task    = "the task"
+	session = 7
+	secret  = "sk-0123456789abcdef"
 )
 
 func (w *world) Turn(_ context.Context, id string) (domain.TurnInSession, error) {
 	if id != task {
-		return domain.TurnInSession{}, domain.Errorf(domain.KindTurnNotFound, "no run has the id %q", id)
+		return domain.TurnInSession{}, domain.Errorf(domain.KindTurnNotFound, "no turn has the id %q", id)
 	}
-	return domain.TurnInSession{Turn: domain.Turn{ID: 3, Session: thread, HumanLayerSession: "session"}, Session: domain.Session{ID: thread}}, nil
+	return domain.TurnInSession{Turn: domain.Turn{ID: 3, Session: session, HumanLayerSession: "session"}, Session: domain.Session{ID: session}}, nil
 }
 
 func (w *world) Publish(e domain.Event) int {
@@ -137,7 +137,7 @@ func (w *world) Publish(e domain.Event) int {
 
 func (w *world) Of(id int64) *redact.Secrets {
 	secrets := &redact.Secrets{}
-	if id == thread {
+	if id == session {
 		secrets.Add(secret)
 	}
 	return secrets

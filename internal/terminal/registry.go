@@ -39,9 +39,9 @@ type Executor interface {
 	Release()
 }
 
-// Runs finds runs.
+// Turns finds turns.
 type Turns interface {
-	// Session returns the run that an id of any kind names.
+	// Session returns the turn that an id of any kind names.
 	Turn(ctx context.Context, id string) (domain.TurnInSession, error)
 }
 
@@ -54,8 +54,8 @@ type Publisher interface {
 
 // Secrets holds the API keys of agents.
 type Secrets interface {
-	// Of returns those of a thread's agents.
-	Of(thread int64) *redact.Secrets
+	// Of returns those of a session's agents.
+	Of(session int64) *redact.Secrets
 }
 
 // Log stores events.
@@ -177,7 +177,7 @@ func (r *Registry) executorOf(id string) (executor Executor, taken bool, err err
 // usable returns an error for a terminal that people may only watch.
 func (t *terminal) usable() error {
 	if t.executor == nil {
-		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s belongs to an agent and can only be watched; stop its task to end it", t.ID)
+		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s belongs to an agent and can only be watched; stop its turn to end it", t.ID)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func (r *Registry) TerminalStarted(_ context.Context, p catalog.TerminalStartedP
 	term := &terminal{Info: Info{
 		ID: p.TerminalID, PID: p.PID, Program: p.Program, Args: p.Args, CWD: p.CWD, OfAgent: true, Started: time.Now(),
 	}}
-	if turn, ok := r.runOf(p.TaskID); ok {
+	if turn, ok := r.turnOf(p.TaskID); ok {
 		term.Turn = &turn
 		term.Args = slices.Clone(p.Args)
 		secrets := r.opts.Secrets.Of(turn.Turn.Session)
@@ -34,8 +34,8 @@ func (r *Registry) TerminalStarted(_ context.Context, p catalog.TerminalStartedP
 	return nil
 }
 
-// runOf returns the run that a report names as the terminal's.
-func (r *Registry) runOf(task string) (domain.TurnInSession, bool) {
+// turnOf returns the turn that a report names as the terminal's.
+func (r *Registry) turnOf(task string) (domain.TurnInSession, bool) {
 	if task == "" {
 		return domain.TurnInSession{}, false
 	}
@@ -52,7 +52,7 @@ func (r *Registry) TerminalOutput(_ context.Context, p catalog.TerminalOutputPar
 // output sends output to views. At the end it includes text held back as a possible beginning of a
 // secret.
 func (r *Registry) output(p catalog.TerminalOutputParams, end bool) {
-	if turn, ok := r.runOf(p.TaskID); ok {
+	if turn, ok := r.turnOf(p.TaskID); ok {
 		if p = r.redact(p, turn.Turn.Session, end); p.Data == "" {
 			return
 		}
@@ -72,9 +72,9 @@ func (r *Registry) output(p catalog.TerminalOutputParams, end bool) {
 	deliver(views, outputEvent(p, domain.TurnInSession{}))
 }
 
-// redact removes the secrets of a thread's agents from output. A secret may be split over reports.
-func (r *Registry) redact(p catalog.TerminalOutputParams, thread int64, end bool) catalog.TerminalOutputParams {
-	secrets := r.opts.Secrets.Of(thread)
+// redact removes the secrets of a session's agents from output. A secret may be split over reports.
+func (r *Registry) redact(p catalog.TerminalOutputParams, session int64, end bool) catalog.TerminalOutputParams {
+	secrets := r.opts.Secrets.Of(session)
 	if secrets.None() {
 		return p
 	}
@@ -129,7 +129,7 @@ func (r *Registry) TerminalExit(_ context.Context, p catalog.TerminalExitParams)
 	if executor != nil {
 		executor.Release()
 	}
-	turn, _ := r.runOf(p.TaskID)
+	turn, _ := r.turnOf(p.TaskID)
 	event := exitEvent(p, turn)
 	r.opts.Log.Enqueue(func(t store.Tx) error {
 		_, err := t.Append(event)

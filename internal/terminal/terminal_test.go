@@ -296,7 +296,7 @@ func TestKeysAreTakenOutOfAgentsTerminals(t *testing.T) {
 	var published []string
 	for _, e := range w.published {
 		assert.EqualValues(t, 3, e.Turn)
-		assert.EqualValues(t, thread, e.Session)
+		assert.EqualValues(t, session, e.Session)
 		published = append(published, printed(e))
 	}
 	assert.Equal(t, want, strings.Join(published, "|"), "to subscribers, too")

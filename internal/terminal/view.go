@@ -89,7 +89,7 @@ func deliver(views []*View, e domain.Event) {
 	}
 }
 
-// outputEvent returns an event with output; run is zero if unknown.
+// outputEvent returns an event with output; turn is zero if unknown.
 func outputEvent(p catalog.TerminalOutputParams, turn domain.TurnInSession) domain.Event {
 	return event(turn, domain.TerminalPrinted(p))
 }

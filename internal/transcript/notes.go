@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// NoteApproval notes in a turn's conversation what became of an approval, and replaces its earlier
+// NoteApproval notes in a turn's transcript what became of an approval, and replaces its earlier
 // note. note is for programs.
 func (w *Writer) NoteApproval(t store.Tx, turn domain.Turn, id, text string, note domain.ApprovalNote) error {
 	return w.note(t, turn, domain.ItemApproval, id, text, note)
@@ -82,7 +82,7 @@ func (w *Writer) File(t store.Tx, turn domain.Turn, c FileChange) error {
 	return w.note(t, turn, domain.ItemFile, c.Path, c.Path, note)
 }
 
-// note stores the note of the last announced event in a turn's conversation: a new note at its end,
+// note stores the note of the last announced event in a turn's transcript: a new note at its end,
 // an existing one in its place.
 func (w *Writer) note(t store.Tx, turn domain.Turn, kind, key, text string, data domain.ItemData) error {
 	item, err := t.NotedItem(w.ctx, turn.ID, kind, key)
@@ -104,7 +104,7 @@ func (w *Writer) note(t store.Tx, turn domain.Turn, kind, key, text string, data
 	return t.UpdateItem(item)
 }
 
-// Transcript returns the messages and the used tools of a conversation, for an agent.
+// Transcript returns the messages and the used tools of a session, for an agent.
 func Transcript(items []domain.Item) []catalog.Message {
 	var list []catalog.Message
 	for _, i := range items {

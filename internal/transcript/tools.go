@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Tool stores a reported tool call after the open message, and updates run. list is its output
+// Tool stores a reported tool call after the open message, and updates the turn. list is its output
 // besides text, or nil if not reported. ended says that the report contains the result.
 func (w *Writer) Tool(t store.Tx, turn *domain.Turn, call catalog.ToolCall, list []domain.Content, ended bool) error {
 	if err := w.CloseMessage(t, turn); err != nil {
@@ -77,7 +77,7 @@ func (w *Writer) RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why
 	return w.changeTool(t, turn, before, item, false)
 }
 
-// failTools fails the unfinished tool calls of a turn. Those that the agent of a completed run
+// failTools fails the unfinished tool calls of a turn. Those that the agent of a completed turn
 // continues in the background stay open.
 func (w *Writer) failTools(t store.Tx, turn domain.Turn) error {
 	open, err := t.OpenTools(w.ctx, turn.ID)
@@ -117,7 +117,7 @@ func (w *Writer) failTool(t store.Tx, turn domain.Turn, item domain.Item, why st
 	return w.changeTool(t, turn, item, item, true)
 }
 
-// failBackground fails the tool calls that an agent had open in the background when it ended. run
+// failBackground fails the tool calls that an agent had open in the background when it ended. turn
 // is the last turn of the agent; the tool calls may be of earlier ones.
 func (w *Writer) failBackground(t store.Tx, turn domain.Turn, tasks []domain.BackgroundTask) error {
 	for _, task := range tasks {
@@ -260,7 +260,7 @@ func (w *Writer) announceTool(t store.Tx, turn domain.Turn, before, item domain.
 	return announce(t, turn, changed)
 }
 
-// End closes the open items of an ending run: its message, and its tool calls. They fail unless the
+// End closes the open items of an ending turn: its message, and its tool calls. They fail unless the
 // agent continues them in the background.
 func (w *Writer) End(t store.Tx, turn *domain.Turn) error {
 	defer w.open.drop(t, turn.ID)

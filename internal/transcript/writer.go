@@ -1,8 +1,8 @@
 // Package transcript writes the messages and tool calls of turns: the agent's current message,
 // tool calls, and notes such as a plan or an answer. One store transaction stores each as an item
-// of the conversation and announces it as an event of the log.
+// of the session and announces it as an event of the log.
 //
-// Package query reads conversations.
+// Package query reads transcripts.
 package transcript
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Writer writes conversations. Its methods take the current store transaction. Transactions do not
+// Writer writes transcripts. Its methods take the current store transaction. Transactions do not
 // overlap, which guards the open messages.
 type Writer struct {
 	ctx   context.Context // ends with the hub
@@ -79,7 +79,7 @@ func (w *Writer) Delta(t store.Tx, turn int64, d catalog.ContentDelta, thought b
 	return nil
 }
 
-// CloseMessage ends the current message of a turn's agent, if any, and updates run.
+// CloseMessage ends the current message of a turn's agent, if any, and updates the turn.
 func (w *Writer) CloseMessage(t store.Tx, turn *domain.Turn) error {
 	m, err := w.open.of(t, turn.ID)
 	if err != nil || !m.isOpen {
@@ -150,19 +150,19 @@ func (w *Writer) Said(t store.Tx, turn domain.Turn, text string, list []domain.C
 }
 
 // Steered adds a user message that the agent received in the middle of its turn. It closes the open
-// message first, and updates run.
+// message first, and updates the turn.
 func (w *Writer) Steered(t store.Tx, turn *domain.Turn, text string) error {
 	_, err := w.Message(t, turn, "user", text, "steered")
 	return err
 }
 
-// Adopted notes the missing parts of an imported conversation.
+// Adopted notes the missing parts of an imported session.
 func (w *Writer) Adopted(t store.Tx, turn domain.Turn, note string) error {
 	return w.say(t, turn, "adopted", note)
 }
 
 // Content adds an agent's non-text output as a separate message, or thought, after the open one,
-// and updates run. parent is the tool call of the sub-agent, or "".
+// and updates the turn. parent is the tool call of the sub-agent, or "".
 func (w *Writer) Content(t store.Tx, turn *domain.Turn, parent string, list []domain.Content, thought bool) error {
 	if err := w.CloseMessage(t, turn); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (w *Writer) Content(t store.Tx, turn *domain.Turn, parent string, list []do
 	return err
 }
 
-// Message adds a whole message after the open one, and updates run. kind is the caller's name for
+// Message adds a whole message after the open one, and updates the turn. kind is the caller's name for
 // its type.
 func (w *Writer) Message(t store.Tx, turn *domain.Turn, role, text, kind string) (domain.Item, error) {
 	if err := w.CloseMessage(t, turn); err != nil {
@@ -247,7 +247,7 @@ func (w *Writer) SessionReplaced(t store.Tx, turn domain.Turn) error {
 	return w.say(t, turn, "session_replaced", "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used, but not their results.")
 }
 
-// Codes of errors that end no turn and are part of the conversation, see [Writer.ErrorReported].
+// Codes of errors that end no turn and are part of the transcript, see [Writer.ErrorReported].
 const (
 	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent fails
 	ContentRefused  = "CONTENT_REFUSED"   // content of the agent was left out
@@ -255,7 +255,7 @@ const (
 	SettingIgnored  = "SETTING_IGNORED"   // the agent does not support a requested setting
 )
 
-// ErrorReported notes an error that ends no turn, if its code belongs in the conversation.
+// ErrorReported notes an error that ends no turn, if its code belongs in the transcript.
 func (w *Writer) ErrorReported(t store.Tx, turn domain.Turn, code, text string) error {
 	switch code {
 	case MCPServerFailed:
@@ -270,7 +270,7 @@ func (w *Writer) ErrorReported(t store.Tx, turn domain.Turn, code, text string) 
 	return nil
 }
 
-// BudgetNear notes that a turn, its conversation or the day has nearly used its budget.
+// BudgetNear notes that a turn, its session or the day has nearly used its budget.
 func (w *Writer) BudgetNear(t store.Tx, turn domain.Turn, text string) error {
 	return w.say(t, turn, "budget_near", text)
 }
@@ -288,11 +288,11 @@ func (w *Writer) AnotherAgent(t store.Tx, turn domain.Turn, before string) error
 // The subtypes of [Writer.Note].
 const (
 	NoteRewound    = "rewound"    // files were restored to their state before an earlier turn, or this was undone
-	NoteWorktree   = "worktree"   // what was done with the worktree of the conversation
+	NoteWorktree   = "worktree"   // what was done with the worktree of the session
 	NoteCheckpoint = "checkpoint" // files are not recorded
 )
 
-// Note adds a note about the files of a conversation.
+// Note adds a note about the files of a session.
 func (w *Writer) Note(t store.Tx, turn domain.Turn, subtype, text string) error {
 	return w.say(t, turn, subtype, text)
 }
@@ -303,7 +303,7 @@ func (w *Writer) ForkedLater(t store.Tx, turn domain.Turn) error {
 }
 
 // DenialEndedTurn notes, after the open message, that a turn's agent ended its turn because
-// permission was denied. It updates run.
+// permission was denied. It updates the turn.
 func (w *Writer) DenialEndedTurn(t store.Tx, turn *domain.Turn) error {
 	if err := w.CloseMessage(t, turn); err != nil {
 		return err

@@ -37,11 +37,11 @@ func newBook(t *testing.T) *book {
 	t.Cleanup(func() { b.store.Close() })
 	b.reopen()
 	b.write(t, func(tx store.Tx) error {
-		session := domain.Session{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
+		session := domain.Session{UUID: "session", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
 		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
-		b.turn = domain.Turn{UUID: "run", HumanLayerSession: "session", HumanLayerRun: "run", Session: session.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
+		b.turn = domain.Turn{UUID: "turn", HumanLayerSession: "session_id", HumanLayerRun: "run_id", Session: session.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
 		return tx.InsertTurn(&b.turn)
 	})
 	return b
@@ -227,7 +227,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	assert.Equal(t, domain.ToolDetails{Paths: []string{"a"}}, first.Data)
 	second, err := b.store.ToolItem(t.Context(), b.turn.ID, "Read")
 	require.NoError(t, err)
-	assert.Equal(t, "failed", second.Status, "it was open when the run ended")
+	assert.Equal(t, "failed", second.Status, "it was open when the turn ended")
 	var reported []domain.ToolCallChanged
 	for _, p := range b.payloads(t) {
 		if c, ok := p.(domain.ToolCallChanged); ok && c.ID == "1" {
@@ -242,7 +242,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	assert.Equal(t, "a.txt", reported[2].Result)
 }
 
-func TestNotesStandOnceInAConversation(t *testing.T) {
+func TestNotesStandOnceInATranscript(t *testing.T) {
 	b := newBook(t)
 	plan := func(status string) {
 		b.write(t, func(tx store.Tx) error {
@@ -344,7 +344,7 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 	}
 }
 
-// A background tool call of a completed run stays open, and fails when the agent ends, also after
+// A background tool call of a completed turn stays open, and fails when the agent ends, also after
 // another turn.
 func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	b := newBook(t)

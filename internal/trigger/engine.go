@@ -53,7 +53,7 @@ type Begin struct {
 type Turns interface {
 	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Begin adds a turn in a new conversation.
+	// Begin adds a turn in a new session.
 	Begin(t store.Tx, b Begin) (domain.Turn, error)
 	// Submit queues a draft, Discard cancels it.
 	Submit(t store.Tx, turn *domain.Turn) error

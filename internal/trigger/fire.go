@@ -276,7 +276,7 @@ func (e *Engine) settle(ctx context.Context) {
 // settleOne applies the answer to the question of an execution, if answered.
 func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
 	a, err := tx.Approval(e.ctx, x.Approval)
-	if errors.Is(err, store.ErrNotFound) { // its conversation was deleted
+	if errors.Is(err, store.ErrNotFound) { // its session was deleted
 		x.Status, x.Turn = domain.TriggerNoApprover, 0
 		return e.keep(tx, &x, domain.Turn{})
 	}

@@ -217,7 +217,7 @@ func (a *agent) update(session, update []byte, repaired bool) {
 // turn.
 func (a *agent) noteBetween(kind string, update []byte) {
 	last := a.turns.latest()
-	if last == nil || last.conversation == "" || a.history.isLoading() {
+	if last == nil || last.session == "" || a.history.isLoading() {
 		return
 	}
 	if n, ok := readNotice(update); kind == "notice" && ok {

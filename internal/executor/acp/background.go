@@ -295,7 +295,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	}
 	last := a.turns.latest()
 	var u toolUpdate
-	if of == "" || last == nil || last.conversation == "" || u.UnmarshalJSON(update) != nil {
+	if of == "" || last == nil || last.session == "" || u.UnmarshalJSON(update) != nil {
 		return false
 	}
 	u.repaired = repaired
@@ -304,7 +304,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		call.Result, event = u.result(), catalog.EventToolResult
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
-	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
+	a.reportLate(lastTask{session: last.session, task: of}, event, call)
 	if event == catalog.EventToolResult {
 		// The hub gets the result before it hears that no work is left: a turn that ends meanwhile
 		// reports what is left, too.
@@ -320,7 +320,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 func (a *agent) reportLate(of lastTask, event string, value any) {
 	data, err := task.JSON(value)
 	if err == nil {
-		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: of.conversation, TaskID: of.task, EventType: event, EventData: data})
+		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: of.session, TaskID: of.task, EventType: event, EventData: data})
 	}
 	if err != nil {
 		a.driver.log.Info("cannot report an agent's update between two turns", "agent", a.name, "event", event, "err", err)

@@ -1,7 +1,7 @@
 // Package acp is the driver of agents that speak the Agent Client Protocol
 // (https://agentclientprotocol.com) on stdin and stdout.
 //
-// An agent lives from prompt to prompt of a conversation and has one turn at a time. Its work
+// An agent lives from prompt to prompt of a session and has one turn at a time. Its work
 // between prompts is a turn of its own (ownturn.go). Updates become reports of the turn's task, in
 // order (updates.go). Requests of the agent are answered in client.go; permissions go to the hub
 // (permission.go). Text that comes after the end of its turn is in latetext.go. What only one agent
@@ -67,9 +67,9 @@ type Driver struct {
 	log       *slog.Logger
 	opts      Options
 
-	mu            sync.Mutex // guards conversations
-	conversations map[string]*conversation
-	work          sync.WaitGroup
+	mu       sync.Mutex // guards sessions
+	sessions map[string]*hubSession
+	work     sync.WaitGroup
 }
 
 // New makes a Driver without agents. Its reports to the hub are retried until ctx ends.
@@ -78,10 +78,10 @@ func New(ctx context.Context, hub Hub, processes *process.Runner, log *slog.Logg
 	opts.CancelGrace = cmp.Or(opts.CancelGrace, 3*time.Second)
 	opts.SilentAfter = cmp.Or(opts.SilentAfter, 5*time.Second)
 	opts.SilentToolAfter = max(cmp.Or(opts.SilentToolAfter, 30*time.Second), opts.SilentAfter)
-	return &Driver{ctx: ctx, hub: hub, processes: processes, log: log, opts: opts, conversations: make(map[string]*conversation)}
+	return &Driver{ctx: ctx, hub: hub, processes: processes, log: log, opts: opts, sessions: make(map[string]*hubSession)}
 }
 
-// Run runs a task to its end with the agent of its conversation, and starts the agent if needed.
+// Run runs a task to its end with the agent of its session, and starts the agent if needed.
 func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	t := newTurn(of, d.opts)
 	c := d.enter(t)
@@ -125,9 +125,9 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	return stopReason, failed
 }
 
-// ready makes the conversation's agent ready for a turn. It starts the agent if there is none, or
+// ready makes the session's agent ready for a turn. It starts the agent if there is none, or
 // if the launch has changed.
-func (d *Driver) ready(t *turn, c *conversation) (failed *task.Failure) {
+func (d *Driver) ready(t *turn, c *hubSession) (failed *task.Failure) {
 	if t.Params.Unprompted {
 		if c.agent == nil {
 			return &task.Failure{Code: task.CodeExited, Message: t.Launch.Name + " has ended meanwhile"}
@@ -153,8 +153,8 @@ func (d *Driver) ready(t *turn, c *conversation) (failed *task.Failure) {
 // prompt after it.
 func (d *Driver) Close() {
 	d.mu.Lock()
-	all := make([]*conversation, 0, len(d.conversations))
-	for _, c := range d.conversations {
+	all := make([]*hubSession, 0, len(d.sessions))
+	for _, c := range d.sessions {
 		all = append(all, c)
 	}
 	d.mu.Unlock()

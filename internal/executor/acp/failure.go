@@ -97,7 +97,7 @@ func tooMany(code int, text string) bool {
 // overflow matches the errors of APIs and agents for a prompt that exceeds the context.
 var overflow = lazyregexp.New(`(?i)prompt is too long|context_length_exceeded|maximum context length|(exceeds?|ran out of room in) the (model's )?(context window|maximum number of tokens)|input token count .*exceeds`)
 
-// contextOverflow reports whether an error means that the prompt with the conversation does not
+// contextOverflow reports whether an error means that the prompt with the transcript does not
 // fit into the model's context.
 func contextOverflow(text string) bool { return overflow().MatchString(text) }
 

@@ -109,7 +109,7 @@ func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
 	if d.MessageID != "" {
 		e.said.add(d.MessageID, d.Delta.Text, false)
 	}
-	a.reportLate(lastTask{conversation: e.Params.SessionID, task: e.ID}, event, d)
+	a.reportLate(lastTask{session: e.Params.SessionID, task: e.ID}, event, d)
 	return true
 }
 

@@ -80,13 +80,13 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 			answer := make(chan error, 1)
 			begun = answer
 			a.driver.work.Go(func() {
-				_, err := a.driver.hub.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: last.conversation, TaskID: last.task, Trigger: trigger})
+				_, err := a.driver.hub.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: last.session, TaskID: last.task, Trigger: trigger})
 				answer <- err
 			})
 		}
 		select {
 		case <-a.turns.changed:
-		case <-overdue: // the run was interrupted before the hub sent it, or could not start
+		case <-overdue: // the turn was interrupted before the hub sent it, or could not start
 			begun, overdue = nil, nil
 			if late++; late == maxLate {
 				a.driver.log.Warn("output of an agent without a prompt is dropped: the hub sends no task", "agent", a.name)
@@ -202,7 +202,7 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 		return quiet, signalled // the answers wake ownTurn
 	case signalled:
 	case t.isYielding() && !t.Stopped() && isOpen:
-		return min(quiet, yieldAgain), false // the end of a tool call belongs to its run
+		return min(quiet, yieldAgain), false // the end of a tool call belongs to its turn
 	case t.isYielding() && !t.Stopped():
 	case a.turns.isWorking() && !t.Stopped():
 		return quiet, false

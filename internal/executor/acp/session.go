@@ -55,7 +55,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	return result.StopReason, nil
 }
 
-// openSession makes sure that the agent has the conversation's session, and returns the content
+// openSession makes sure that the agent has its own session open, and returns the content
 // that must precede the prompt.
 func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	if a.session == "" {
@@ -181,7 +181,7 @@ func (a *agent) resume(t *turn, id string) bool {
 	return true
 }
 
-// fork makes the agent's session a fork of another of its sessions, if the conversation begins
+// fork makes the agent's session a fork of another of its sessions, if the hub's session begins
 // there and the agent can fork. It reports whether it did.
 func (a *agent) fork(t *turn) bool {
 	from := t.Session.ForkNativeSessionID

@@ -61,10 +61,10 @@ func (a *agent) reportChanged() {
 // reportBetween reports to the hub what has changed since the agent's last turn.
 func (a *agent) reportBetween(changed catalog.Session) {
 	last := a.turns.latest()
-	if last == nil || last.conversation == "" { // no later prompt can reuse it
+	if last == nil || last.session == "" { // no later prompt can reuse it
 		return
 	}
-	err := a.driver.hub.ReportSession(a.driver.ctx, catalog.ReportSessionParams{SessionID: last.conversation, TaskID: last.task, Session: changed})
+	err := a.driver.hub.ReportSession(a.driver.ctx, catalog.ReportSessionParams{SessionID: last.session, TaskID: last.task, Session: changed})
 	if err != nil {
 		a.driver.log.Debug("cannot report an agent's session update", "agent", a.name, "err", err)
 	}
@@ -145,11 +145,11 @@ func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) er
 	return s.Set(p.Mode, p.Model, p.Options)
 }
 
-// SetSession changes the settings of a conversation's agent while it works on a prompt. It waits
+// SetSession changes the settings of a session's agent while it works on a prompt. It waits
 // until the agent has applied them.
 func (d *Driver) SetSession(ctx context.Context, p catalog.SetSessionParams) catalog.SetSessionResult {
 	d.mu.Lock()
-	c := d.conversations[p.SessionID]
+	c := d.sessions[p.SessionID]
 	d.mu.Unlock()
 	if c == nil {
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}

@@ -82,7 +82,7 @@ func TestReportsBetweenTurnsAreLimited(t *testing.T) {
 		a := &agent{driver: &Driver{ctx: t.Context(), hub: hub, log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1)}
 		a.conn = acp.NewConn(io.Discard, acp.Handler{})
 		go a.conn.Read(here)
-		a.turns.last = &lastTask{conversation: "s", task: "t"}
+		a.turns.last = &lastTask{session: "s", task: "t"}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)

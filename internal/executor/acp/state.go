@@ -104,7 +104,7 @@ func (a *agent) stateUpdate(update []byte) {
 	if !taken && cut != nil {
 		late = cut
 	}
-	if u := s.result.usage(); !isActive && u != nil && late != nil && late.conversation != "" && !a.history.isLoading() {
+	if u := s.result.usage(); !isActive && u != nil && late != nil && late.session != "" && !a.history.isLoading() {
 		a.reportLate(*late, catalog.EventUsage, catalog.Usage{TokenUsage: *u})
 	}
 	if a.turns.now() == nil && s.background != nil { // else the end of the turn reports it

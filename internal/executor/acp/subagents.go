@@ -276,8 +276,8 @@ func (a *agent) subagentState(c *subagent, s state) {
 	a.subagents.mu.Lock()
 	c.isActive = false
 	a.subagents.mu.Unlock()
-	if last := a.turns.latest(); last != nil && last.conversation != "" {
-		a.reportLate(lastTask{conversation: last.conversation, task: c.task}, catalog.EventToolResult, c.ended(s))
+	if last := a.turns.latest(); last != nil && last.session != "" {
+		a.reportLate(lastTask{session: last.session, task: c.task}, catalog.EventToolResult, c.ended(s))
 	}
 }
 

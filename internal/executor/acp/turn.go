@@ -179,7 +179,7 @@ func (t *turn) awaitCancel(life context.Context, isToEnd bool, soon time.Duratio
 func (d *Driver) workingOn(task string) *agent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.conversations {
+	for _, c := range d.sessions {
 		if a := c.latest.Load(); a != nil {
 			if t := a.turns.now(); t != nil && t.ID == task {
 				return a

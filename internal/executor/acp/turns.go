@@ -25,8 +25,8 @@ type turns struct {
 
 // A lastTask is the task of an agent's current or latest turn.
 type lastTask struct {
-	conversation, task string
-	spentBefore        float64 // what the session had cost before it, in USD
+	session, task string
+	spentBefore   float64 // what the session had cost before it, in USD
 }
 
 func newTurns() turns {
@@ -67,7 +67,7 @@ func (s *turns) begin(t *turn) {
 func (s *turns) end(t *turn) {
 	s.mu.Lock()
 	if t.Stopped() && s.foreground {
-		s.cut = &lastTask{conversation: t.Params.SessionID, task: t.ID}
+		s.cut = &lastTask{session: t.Params.SessionID, task: t.ID}
 	}
 	if t.hasPrompt() { // else the agent does not know of the turn
 		s.ended = &endedTurn{t, time.Now(), t.Stopped()}
@@ -147,12 +147,12 @@ func (s *turns) refuse(after *lastTask) {
 	s.refused = after
 }
 
-// mayBegin returns the latest task if the hub can start a turn after it, or nil. A conversation without
+// mayBegin returns the latest task if the hub can start a turn after it, or nil. A session without
 // an id ends with its prompt.
 func (s *turns) mayBegin() *lastTask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil || s.last.conversation == "" || s.last == s.refused {
+	if s.last == nil || s.last.session == "" || s.last == s.refused {
 		return nil
 	}
 	return s.last

@@ -18,7 +18,7 @@ const (
 	CodeNotFound        = "AGENT_NOT_FOUND"        // the agent's program does not exist
 	CodeStart           = "AGENT_START_FAILED"     // the agent's program exists but could not be started
 	CodeTimeout         = "AGENT_TIMEOUT"          // the agent does not answer
-	CodeExited          = "AGENT_EXITED"           // the agent exited during the run
+	CodeExited          = "AGENT_EXITED"           // the agent exited during the turn
 	CodeAgent           = "AGENT_ERROR"            // the agent answered with an error
 	CodeContextOverflow = "AGENT_CONTEXT_OVERFLOW" // the prompt does not fit into the model's context
 	CodeAuthRequired    = "AGENT_AUTH_REQUIRED"    // the user has to log in

@@ -71,14 +71,14 @@ func (t *Task) Prepare(session catalog.GetExecutionContextResult) {
 	t.Workspace.Add(session.AdditionalDirectories...)
 }
 
-// History returns the conversation before the prompt as text for an agent that does not know it; "" if
+// History returns the transcript before the prompt as text for an agent that does not know it; "" if
 // there was none. It asks the hub.
 func (t *Task) History(prompt string) (string, *Failure) {
-	session, err := t.hub.GetExecutionContext(t.ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
+	known, err := t.hub.GetExecutionContext(t.ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
 	if err != nil {
 		return "", ContextFailure(err)
 	}
-	return before(session.Messages, prompt), nil
+	return before(known.Messages, prompt), nil
 }
 
 // ContextFailure reports that the hub did not give the context of a prompt.

@@ -7,19 +7,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// The transcript of a conversation as text, for an agent that does not know the conversation.
+// The transcript of a session as text, for an agent that does not know the session.
 
 // maxTranscript limits the transcript, in bytes; the oldest messages are left out first.
 const maxTranscript = 512 << 10
 
-// before returns the conversation before prompt as text; "" if there was none.
+// before returns the transcript before prompt as text; "" if there was none.
 func before(messages []catalog.Message, prompt string) string {
 	return readable("This is the conversation so far. Go on from it; do not repeat it.", without(messages, prompt))
 }
 
 // Unanswered returns the user's messages before prompt without any later activity of the agent,
-// as text; "" if there are none. An agent that has the conversation's session may lack them: it
-// can have ended between the opening of the session and the prompt.
+// as text; "" if there are none. An agent that has opened its session may lack them: it
+// can have ended between the opening and the prompt.
 func Unanswered(messages []catalog.Message, prompt string) string {
 	messages = without(messages, prompt)
 	first := len(messages)
@@ -29,7 +29,7 @@ func Unanswered(messages []catalog.Message, prompt string) string {
 	return readable("The user wrote this before. You were cut short then, and may not have seen it.", messages[first:])
 }
 
-// without returns the conversation without prompt itself. The prompt may have been sent several
+// without returns the transcript without prompt itself. The prompt may have been sent several
 // times before the agent took it, for example when a sign-in was missing.
 func without(messages []catalog.Message, prompt string) []catalog.Message {
 	last := len(messages)

@@ -87,7 +87,7 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 	return db, version, nil
 }
 
-// CountSessions returns the number of conversations in the database at path, without changing it: 0
+// CountSessions returns the number of sessions in the database at path, without changing it: 0
 // if none exists. Errors are those of [Open].
 func CountSessions(ctx context.Context, path string) (int, error) {
 	db, version, err := openToRead(ctx, path)
@@ -129,7 +129,7 @@ func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAcces
 	return list, nil
 }
 
-// checkRows reads the log and all conversations like a client.
+// checkRows reads the log and all sessions like a client.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 	q := queries{newStatements(db, func(err error) { damage = err }, nil)}
 	defer q.s.close()
@@ -156,7 +156,7 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 		}
 		for _, i := range items {
 			if i.ID <= after {
-				return &damagedValueError{Err: fmt.Errorf("an entry of a conversation has the number %d behind %d", i.ID, after)}
+				return &damagedValueError{Err: fmt.Errorf("an entry of a session has the number %d behind %d", i.ID, after)}
 			}
 			after = i.ID
 		}

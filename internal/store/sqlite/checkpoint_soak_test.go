@@ -21,8 +21,8 @@ import (
 // freed.
 func TestWriteAheadLogStaysShort(t *testing.T) {
 	s := openNew(t)
-	th := storetest.NewSession(t, s, "")
-	turn := storetest.AddTurn(t, s, th.ID, domain.Running)
+	session := storetest.NewSession(t, s, "")
+	turn := storetest.AddTurn(t, s, session.ID, domain.Running)
 	reading, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -40,7 +40,7 @@ func TestWriteAheadLogStaysShort(t *testing.T) {
 	for written < 5*limit {
 		storetest.Write(t, s, func(tx store.Tx) error {
 			for range 20 {
-				if _, err := tx.Append(domain.Event{Session: th.ID, Turn: turn.ID, Payload: domain.MessageAdded{Text: text}}); err != nil {
+				if _, err := tx.Append(domain.Event{Session: session.ID, Turn: turn.ID, Payload: domain.MessageAdded{Text: text}}); err != nil {
 					return err
 				}
 				written += int64(len(text))

@@ -18,8 +18,8 @@ import (
 // was. The test with the tag soak checks its length meanwhile.
 func TestWriteAheadLogIsCutShort(t *testing.T) {
 	s := openNew(t)
-	th := storetest.NewSession(t, s, "")
-	turn := storetest.AddTurn(t, s, th.ID, domain.Running)
+	session := storetest.NewSession(t, s, "")
+	turn := storetest.AddTurn(t, s, session.ID, domain.Running)
 	const limit = walMost * pageSize
 	text := strings.Repeat("what an agent says ", 200)
 	reading, stop := context.WithCancel(ctx)
@@ -33,7 +33,7 @@ func TestWriteAheadLogIsCutShort(t *testing.T) {
 	for written := 0; written < 2*limit; {
 		storetest.Write(t, s, func(tx store.Tx) error {
 			for range 20 {
-				if _, err := tx.Append(domain.Event{Session: th.ID, Turn: turn.ID, Payload: domain.MessageAdded{Text: text}}); err != nil {
+				if _, err := tx.Append(domain.Event{Session: session.ID, Turn: turn.ID, Payload: domain.MessageAdded{Text: text}}); err != nil {
 					return err
 				}
 				written += len(text)

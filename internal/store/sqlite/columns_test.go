@@ -46,11 +46,11 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 		}
 		if table == "turns" { // a turn needs a session
 			write(func(tx *Tx) error {
-				th := domain.Session{UUID: "t"}
-				if err := tx.InsertSession(&th); err != nil {
+				session := domain.Session{UUID: "t"}
+				if err := tx.InsertSession(&session); err != nil {
 					return err
 				}
-				reflect.ValueOf(&want).Elem().FieldByName("Session").SetInt(th.ID)
+				reflect.ValueOf(&want).Elem().FieldByName("Session").SetInt(session.ID)
 				return nil
 			})
 		}
@@ -111,17 +111,17 @@ func TestEveryFieldIsStored(t *testing.T) {
 
 func TestZeroFieldsAreStored(t *testing.T) {
 	s := openNew(t)
-	turn, th := domain.Turn{}, domain.Session{}
+	turn, session := domain.Turn{}, domain.Session{}
 	require.NoError(t, s.Write(ctx, func(tx store.Tx) error {
-		if err := tx.InsertSession(&th); err != nil {
+		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
-		turn.Session = th.ID
+		turn.Session = session.ID
 		return tx.InsertTurn(&turn)
 	}))
 	got, err := s.TurnInSession(ctx, turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, domain.TurnInSession{Turn: turn, Session: th}, got)
+	assert.Equal(t, domain.TurnInSession{Turn: turn, Session: session}, got)
 }
 
 func TestEveryPayloadIsStored(t *testing.T) {

@@ -50,7 +50,7 @@ func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
 	return t.joinGateLoop(*l)
 }
 
-// joinGateLoop adds the loop's run to the loop.
+// joinGateLoop adds the loop's turn to the loop.
 func (t *Tx) joinGateLoop(l domain.GateLoop) error {
 	_, err := t.exec("INSERT INTO gate_turns (turn, loop) VALUES (?1, ?2) ON CONFLICT (turn) DO UPDATE SET loop = ?2", l.Turn, l.ID)
 	return err

@@ -17,17 +17,17 @@ import (
 func TestTaskNumbersAreNotReused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
-	th := storetest.NewSession(t, s, "")
-	assert.Equal(t, "task-0001", domain.TaskName(storetest.AddTurn(t, s, th.ID, domain.Queued).Task))
+	session := storetest.NewSession(t, s, "")
+	assert.Equal(t, "task-0001", domain.TaskName(storetest.AddTurn(t, s, session.ID, domain.Queued).Task))
 	err := s.Write(ctx, func(tx store.Tx) error {
-		r := storetest.NewTurn(th.ID, domain.Queued)
+		r := storetest.NewTurn(session.ID, domain.Queued)
 		if err := tx.InsertTurn(&r); err != nil {
 			return err
 		}
 		return errors.New("aborted")
 	})
 	require.EqualError(t, err, "aborted")
-	second := storetest.AddTurn(t, s, th.ID, domain.Queued)
+	second := storetest.AddTurn(t, s, session.ID, domain.Queued)
 	assert.EqualValues(t, 2, second.Task, "an unreported one does not count")
 	storetest.Write(t, s, func(tx store.Tx) error {
 		_, err := tx.(*Tx).exec("DELETE FROM turns WHERE id = ?", second.ID)
@@ -35,7 +35,7 @@ func TestTaskNumbersAreNotReused(t *testing.T) {
 	})
 	require.NoError(t, s.Close())
 	s = openAt(t, path)
-	third := storetest.AddTurn(t, s, th.ID, domain.Queued)
+	third := storetest.AddTurn(t, s, session.ID, domain.Queued)
 	assert.EqualValues(t, 3, third.Task)
 	assert.Equal(t, third.ID, third.Task)
 	assert.Equal(t, "task-12345", domain.TaskName(12345))
@@ -44,11 +44,11 @@ func TestTaskNumbersAreNotReused(t *testing.T) {
 // Rows of earlier programs, which stored data of executors and clients without parsing it.
 func TestValuesOfEarlierProgramsAreRead(t *testing.T) {
 	s := openNew(t)
-	th := storetest.NewSession(t, s, "")
-	r := storetest.AddTurn(t, s, th.ID, domain.Running)
-	item := domain.Item{Session: th.ID, Turn: r.ID, Kind: domain.ItemTool}
+	session := storetest.NewSession(t, s, "")
+	r := storetest.AddTurn(t, s, session.ID, domain.Running)
+	item := domain.Item{Session: session.ID, Turn: r.ID, Kind: domain.ItemTool}
 	storetest.Write(t, s, func(tx store.Tx) error {
-		return errors.Join(tx.InsertApproval(&domain.Approval{ID: "a", Session: th.ID, Turn: r.ID}), tx.InsertItem(&item))
+		return errors.Join(tx.InsertApproval(&domain.Approval{ID: "a", Session: session.ID, Turn: r.ID}), tx.InsertItem(&item))
 	})
 	set := func(what, value string) {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestValuesOfEarlierProgramsAreRead(t *testing.T) {
 	items, err := s.ItemsOfTurn(ctx, r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.ToolDetails{Paths: []string{"/p"}, Diffs: []domain.Diff{{Path: "/p", NewText: old}}, Terminal: "t"}, items[0].Data)
-	got, err := s.Session(ctx, th.ID)
+	got, err := s.Session(ctx, session.ID)
 	require.NoError(t, err)
 	assert.Equal(t, domain.Settings{MaxTurns: 3, MCPServers: []domain.MCPServer{{
 		Name: "m", Command: "c", Args: []string{"-x"}, Env: map[string]string{"K": "v"}, Type: "stdio", URL: "u", Headers: map[string]string{"H": "v"},

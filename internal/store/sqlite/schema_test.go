@@ -116,18 +116,18 @@ func TestDirectoriesMove(t *testing.T) {
 	ids := make(map[string]int64)
 	storetest.Write(t, s, func(tx store.Tx) error {
 		for dir := range want {
-			th := domain.Session{UUID: dir, CWD: dir}
-			if err := tx.InsertSession(&th); err != nil {
+			session := domain.Session{UUID: dir, CWD: dir}
+			if err := tx.InsertSession(&session); err != nil {
 				return err
 			}
-			ids[dir] = th.ID
+			ids[dir] = session.ID
 		}
 		return tx.MoveDirectories("/a/p", "/b/q")
 	})
 	for was, now := range want {
-		th, err := s.Session(ctx, ids[was])
+		session, err := s.Session(ctx, ids[was])
 		require.NoError(t, err)
-		assert.Equal(t, now, th.CWD, was)
+		assert.Equal(t, now, session.CWD, was)
 	}
 }
 

@@ -19,12 +19,14 @@ func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPat
 	return all[domain.RecentPath](ctx, q.s, "SELECT cwd, max(active) AS used, count(*) FROM sessions GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
 }
 
-func (t *Tx) InsertSession(th *domain.Session) (err error) {
-	th.ID, err = insert(t, "sessions", th, "")
+func (t *Tx) InsertSession(session *domain.Session) (err error) {
+	session.ID, err = insert(t, "sessions", session, "")
 	return err
 }
 
-func (t *Tx) UpdateSession(th domain.Session) error { return update(t, "a session", "sessions", &th) }
+func (t *Tx) UpdateSession(session domain.Session) error {
+	return update(t, "a session", "sessions", &session)
+}
 
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
 	_, err := insert(t, "agent_sessions", &s, " ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, report = excluded.report")

@@ -54,7 +54,8 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	return 0, err
 }
 
-// lastTurn returns the last turn of a conversation that was continued with last, and its session.
+// lastTurn returns the last turn, drafts aside, of the session that was continued last,
+// and that session.
 func lastTurn(ctx context.Context, s *statements) (turn, session int64, err error) {
 	type ids struct {
 		Turn    int64 `db:"id"`
@@ -166,7 +167,7 @@ func chosenTurns(f domain.TurnFilter) (query string, args []any) {
 	return strings.Join(parts, " UNION ALL ") + " ORDER BY id DESC LIMIT ?", append(args, f.Limit)
 }
 
-// upToTurn selects runs up to the place of one, or all if that is 0.
+// upToTurn selects turns up to the place of one, or all if that is 0.
 const upToTurn = "(? = 0 OR r.place <= (SELECT place FROM turns WHERE id = ?))"
 
 func (q queries) TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error) {

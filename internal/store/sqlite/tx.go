@@ -97,8 +97,8 @@ const (
 	turnsPlaced = 8192
 )
 
-// places is an index of a conversation's items, for entry at any position. It is built once per
-// run from an SQL index, and kept in memory until the turn changes. Any goroutine may use it.
+// places is an index of a session's items, for entry at any position. It is built once per
+// turn from an SQL index, and kept in memory until the turn changes. Any goroutine may use it.
 type places struct {
 	mu    sync.Mutex // guards all of turns
 	turns map[int64]*turnPlaces

@@ -36,8 +36,8 @@ func testAttachmentsAreStoredOnce(t *testing.T, k kind) {
 	_, _, err = s.AttachmentPart(ctx, "nothing", 0, 1)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 
-	th := NewSession(t, s, "")
-	turn := AddTurn(t, s, th.ID, domain.Draft, func(r *domain.Turn) { r.Content = blocks() })
+	session := NewSession(t, s, "")
+	turn := AddTurn(t, s, session.ID, domain.Draft, func(r *domain.Turn) { r.Content = blocks() })
 	found, err := s.Turn(ctx, turn.ID)
 	require.NoError(t, err)
 	assert.Equal(t, blocks(), found.Content)
@@ -46,7 +46,7 @@ func testAttachmentsAreStoredOnce(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Nil(t, found.Content)
 
-	item := domain.Item{Session: th.ID, Turn: turn.ID, Kind: domain.ItemTool, Key: "t", Data: domain.ToolDetails{Blocks: blocks()}}
+	item := domain.Item{Session: session.ID, Turn: turn.ID, Kind: domain.ItemTool, Key: "t", Data: domain.ToolDetails{Blocks: blocks()}}
 	Write(t, s, func(tx store.Tx) error {
 		if err := tx.InsertItem(&item); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Two conversations share a picture. The first also has one of its own, and a fork that begins
+// Two sessions share a picture. The first also has one of its own, and a fork that begins
 // with its first turn.
 func testDeletionKeepsSharedData(t *testing.T, k kind) {
 	s := k.openNew(t)

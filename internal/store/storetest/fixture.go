@@ -21,19 +21,19 @@ func Write(t *testing.T, s store.Store, change func(store.Tx) error) {
 // NewSession adds a session, with an alias unless that is "".
 func NewSession(t *testing.T, s store.Store, alias string) domain.Session {
 	t.Helper()
-	th := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
+	session := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
 	Write(t, s, func(tx store.Tx) error {
-		if err := tx.InsertSession(&th); err != nil {
+		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
 		if alias != "" {
-			if err := tx.SetAlias(alias, 0, th.ID); err != nil {
+			if err := tx.SetAlias(alias, 0, session.ID); err != nil {
 				return err
 			}
 		}
-		return tx.SetAlias(th.UUID, 0, th.ID)
+		return tx.SetAlias(session.UUID, 0, session.ID)
 	})
-	return th
+	return session
 }
 
 // NewTurn returns a turn of a session, modified by change. It is not stored yet.

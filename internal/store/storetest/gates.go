@@ -39,7 +39,7 @@ func testGateLoopOfEachTurn(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, []domain.GateLoop{l}, checked)
 
-	// Deleting the conversation deletes its loops.
+	// Deleting the session deletes its loops.
 	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, 0) })
 	_, err = s.GateLoop(ctx, first.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -48,7 +48,7 @@ func testGateLoopOfEachTurn(t *testing.T, k kind) {
 	assert.Empty(t, checked)
 }
 
-// No turn begins in a conversation while its gates are checked.
+// No turn begins in a session while its gates are checked.
 func testNoTurnStartsDuringGates(t *testing.T, k kind) {
 	s := k.openNew(t)
 	session, elsewhere := NewSession(t, s, ""), NewSession(t, s, "")

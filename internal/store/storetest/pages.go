@@ -44,7 +44,7 @@ func testPageMessagesAreLimited(t *testing.T, k kind) {
 	assert.Equal(t, []domain.PageMessage{logged}, list(domain.PageFilter{After: warned.ID}))
 
 	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, 0) })
-	assert.Equal(t, []domain.PageMessage{warned, logged}, list(domain.PageFilter{}), "the conversation's have gone with it")
+	assert.Equal(t, []domain.PageMessage{warned, logged}, list(domain.PageFilter{}), "the session's have gone with it")
 	Write(t, s, func(tx store.Tx) error {
 		for i := range store.MostPageMessages {
 			if err := tx.PutPageMessage(&domain.PageMessage{Kind: domain.PageConsole, Level: "log", Text: fmt.Sprint(i)}); err != nil {

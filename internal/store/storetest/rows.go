@@ -15,20 +15,20 @@ import (
 
 func testAliasesFindTurns(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "conversation")
-	first := AddTurn(t, s, th.ID, domain.Completed, func(r *domain.Turn) { r.CallerID = "mine" })
-	last := AddTurn(t, s, th.ID, domain.Queued)
+	session := NewSession(t, s, "session")
+	first := AddTurn(t, s, session.ID, domain.Completed, func(r *domain.Turn) { r.CallerID = "mine" })
+	last := AddTurn(t, s, session.ID, domain.Queued)
 	for alias, want := range map[string]int64{
 		first.UUID: first.ID, first.HumanLayerSession: first.ID, first.HumanLayerRun: first.ID, "task-0001": first.ID, "mine": first.ID,
-		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
+		last.UUID: last.ID, "task-0002": last.ID, session.UUID: last.ID, "session": last.ID,
 		"1": last.ID, "1.1": first.ID, "1.2": last.ID,
 	} {
 		got, err := s.Find(ctx, alias)
 		require.NoError(t, err, alias)
 		assert.Equal(t, want, got, alias)
-		session, err := s.FindSession(ctx, alias)
+		found, err := s.FindSession(ctx, alias)
 		require.NoError(t, err, alias)
-		assert.Equal(t, th.ID, session, alias)
+		assert.Equal(t, session.ID, found, alias)
 	}
 	for _, none := range []string{"", "task-0003", "task-1", "nobody", "%", "0", "2", "01", "-1", "1.", "1.0", "1.3", "1.01", "1.1.1", ".1", "99999999999999999999"} {
 		_, err := s.Find(ctx, none)
@@ -36,7 +36,7 @@ func testAliasesFindTurns(t *testing.T, k kind) {
 		_, err = s.FindSession(ctx, none)
 		assert.ErrorIs(t, err, store.ErrNotFound, none)
 	}
-	for alias, want := range map[string]bool{th.UUID: true, "1": true, first.UUID: false, "1.1": false, "none": false} {
+	for alias, want := range map[string]bool{session.UUID: true, "1": true, first.UUID: false, "1.1": false, "none": false} {
 		whole, err := s.NamesSession(ctx, alias)
 		require.NoError(t, err)
 		assert.Equal(t, want, whole, alias)
@@ -67,19 +67,19 @@ func testIDsBeforeNumbers(t *testing.T, k kind) {
 // Numbers are never reused: a number that a user noted down never names another turn.
 func testTurnNumbersAreNotReused(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "")
-	first := AddTurn(t, s, th.ID, domain.Completed)
-	second := AddTurn(t, s, th.ID, domain.Completed)
-	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(th.ID, first.ID) })
-	third := AddTurn(t, s, th.ID, domain.Completed)
+	session := NewSession(t, s, "")
+	first := AddTurn(t, s, session.ID, domain.Completed)
+	second := AddTurn(t, s, session.ID, domain.Completed)
+	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, first.ID) })
+	third := AddTurn(t, s, session.ID, domain.Completed)
 	assert.Equal(t, []int64{1, 2, 3}, []int64{first.Number, second.Number, third.Number})
 	assert.Equal(t, "1.3", third.Name())
 }
 
 func testSessionWithoutTurns(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "")
-	_, err := s.Find(ctx, th.UUID)
+	session := NewSession(t, s, "")
+	_, err := s.Find(ctx, session.UUID)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
@@ -97,9 +97,9 @@ func testStartableOrder(t *testing.T, k kind) {
 	urgent := AddTurn(t, s, sessions[2].ID, domain.Queued, priority(1)) // goes first in its own session, too
 	low := AddTurn(t, s, sessions[3].ID, domain.Queued, priority(-1))
 	for i, busy := range []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting} {
-		th := NewSession(t, s, fmt.Sprint("busy", i))
-		AddTurn(t, s, th.ID, busy)
-		AddTurn(t, s, th.ID, domain.Queued, priority(100))
+		session := NewSession(t, s, fmt.Sprint("busy", i))
+		AddTurn(t, s, session.ID, busy)
+		AddTurn(t, s, session.ID, domain.Queued, priority(100))
 	}
 	AddTurn(t, s, sessions[4].ID, domain.Draft, priority(100))
 	AddTurn(t, s, sessions[5].ID, domain.Completed)
@@ -130,8 +130,8 @@ func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
 	b.Archived = true
 	Write(t, s, func(tx store.Tx) error { return tx.UpdateSession(b) })
 	for i := range 10 {
-		th := []domain.Session{a, b}[i%2]
-		AddTurn(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Turn) {
+		session := []domain.Session{a, b}[i%2]
+		AddTurn(t, s, session.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Turn) {
 			r.Agent = []string{"x", "y"}[i/5]
 			r.Source = []string{"task", "chat"}[i%2]
 			r.Parent = int64(i / 2) // 0 for the first two
@@ -179,28 +179,28 @@ func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
 
 func testTurnsOfASession(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "")
-	one := AddTurn(t, s, th.ID, domain.Completed)
-	two := AddTurn(t, s, th.ID, domain.Running)
-	AddTurn(t, s, th.ID, domain.Draft)
-	list, err := s.TurnsOfSession(ctx, th.ID, 0)
+	session := NewSession(t, s, "")
+	one := AddTurn(t, s, session.ID, domain.Completed)
+	two := AddTurn(t, s, session.ID, domain.Running)
+	AddTurn(t, s, session.ID, domain.Draft)
+	list, err := s.TurnsOfSession(ctx, session.ID, 0)
 	require.NoError(t, err)
 	assert.Len(t, list, 3)
-	list, err = s.TurnsOfSession(ctx, th.ID, one.ID)
+	list, err = s.TurnsOfSession(ctx, session.ID, one.ID)
 	require.NoError(t, err)
 	assert.Len(t, list, 1)
-	last, err := s.LastTurn(ctx, th.ID)
+	last, err := s.LastTurn(ctx, session.ID)
 	require.NoError(t, err)
 	assert.Equal(t, two.ID, last.ID, "drafts aside")
 	list, err = s.TurnsIn(ctx, domain.Draft, domain.Running)
 	require.NoError(t, err)
 	assert.Len(t, list, 2)
 	code := func(c string) func(*domain.Turn) { return func(r *domain.Turn) { r.ErrorCode = c } }
-	AddTurn(t, s, th.ID, domain.Failed, code("FULL"))
-	three := AddTurn(t, s, th.ID, domain.Failed, code("FULL"))
-	AddTurn(t, s, th.ID, domain.Failed, code("ELSE"))
-	AddTurn(t, s, th.ID, domain.TimedOut, code("FULL"))
-	four := AddTurn(t, s, th.ID, domain.Failed, code("FULL"))
+	AddTurn(t, s, session.ID, domain.Failed, code("FULL"))
+	three := AddTurn(t, s, session.ID, domain.Failed, code("FULL"))
+	AddTurn(t, s, session.ID, domain.Failed, code("ELSE"))
+	AddTurn(t, s, session.ID, domain.TimedOut, code("FULL"))
+	four := AddTurn(t, s, session.ID, domain.Failed, code("FULL"))
 	list, err = s.TurnsFailedWith(ctx, "FULL", three.ID)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -213,16 +213,16 @@ func testTurnsOfASession(t *testing.T, k kind) {
 
 func testSearchAcceptsAnyText(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "")
-	r := AddTurn(t, s, th.ID, domain.Running)
+	session := NewSession(t, s, "")
+	r := AddTurn(t, s, session.ID, domain.Running)
 	add := func(content string) domain.Item {
-		i := domain.Item{Session: th.ID, Turn: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
+		i := domain.Item{Session: session.ID, Turn: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
 		Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
 		return i
 	}
 	greeting := add("Grüße aus Köln, said the C++ compiler's author")
 	add(`a "quoted phrase" and file_name.go:12`)
-	tool := domain.Item{Session: th.ID, Turn: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
+	tool := domain.Item{Session: session.ID, Turn: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&tool) })
 
 	for words, want := range map[string]int{
@@ -304,7 +304,7 @@ func testApprovalByCallID(t *testing.T, k kind) {
 	_, err = s.Approval(ctx, "none")
 	assert.ErrorIs(t, err, store.ErrNotFound)
 	_, err = s.CarriedDecision(ctx, 2, "q")
-	assert.ErrorIs(t, err, store.ErrNotFound, "another thread's")
+	assert.ErrorIs(t, err, store.ErrNotFound, "another session's")
 	assert.ErrorIs(t, s.Write(ctx, func(tx store.Tx) error { return tx.UpdateApproval(domain.Approval{ID: "none"}) }), store.ErrNotFound)
 }
 
@@ -381,11 +381,11 @@ func testProcessesAndPaths(t *testing.T, k kind) {
 
 func testOpenDeltas(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewSession(t, s, "")
-	r := AddTurn(t, s, th.ID, domain.Running)
+	session := NewSession(t, s, "")
+	r := AddTurn(t, s, session.ID, domain.Running)
 	delta := func(key, text string) {
 		Write(t, s, func(tx store.Tx) error {
-			_, err := tx.Append(domain.Event{Turn: r.ID, Session: th.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
+			_, err := tx.Append(domain.Event{Turn: r.ID, Session: session.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
 			return err
 		})
 	}
@@ -395,13 +395,13 @@ func testOpenDeltas(t *testing.T, k kind) {
 		if err != nil {
 			return err
 		}
-		return tx.InsertItem(&domain.Item{Session: th.ID, Turn: r.ID, Seq: seq, Kind: "message", Content: "a"})
+		return tx.InsertItem(&domain.Item{Session: session.ID, Turn: r.ID, Seq: seq, Kind: "message", Content: "a"})
 	})
 	last, err := s.LastItem(ctx, r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, "a", last.Content)
 	Write(t, s, func(tx store.Tx) error {
-		return tx.InsertItem(&domain.Item{Session: th.ID, Turn: r.ID, Kind: domain.ItemSystem, Content: "of the hub"})
+		return tx.InsertItem(&domain.Item{Session: session.ID, Turn: r.ID, Kind: domain.ItemSystem, Content: "of the hub"})
 	})
 	last, err = s.LastItem(ctx, r.ID)
 	require.NoError(t, err)
@@ -492,5 +492,5 @@ func testChangeDecisions(t *testing.T, k kind) {
 
 	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, turn.ID) })
 	assert.Equal(t, []domain.ChangeDecision{b}, decisions(turn.ID))
-	assert.Empty(t, decisions(other.ID), "they have gone with their run")
+	assert.Empty(t, decisions(other.ID), "they have gone with their turn")
 }

@@ -46,15 +46,15 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 	require.NoError(t, os.Mkdir(path, 0o700))
 	s := k.openAt(t, path)
 	assert.Equal(t, path, filepath.Dir(s.Path()))
-	th := NewSession(t, s, "")
+	session := NewSession(t, s, "")
 	until := time.Unix(500, 0).UTC()
-	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}, MCPServers: []domain.MCPServer{
+	session.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}, MCPServers: []domain.MCPServer{
 		{Name: "a <b>", Command: "c", Args: []string{"-x", ""}, Env: map[string]string{"K": "v"}},
 		{Name: "b", Type: "http", URL: "http://localhost", Headers: map[string]string{"H": "v"}},
 	}}
-	th.Title, th.NativeSession, th.Archived = "Ti\"tle", "native-1", true
-	Write(t, s, func(tx store.Tx) error { return tx.UpdateSession(th) })
-	r := AddTurn(t, s, th.ID, domain.Queued, func(r *domain.Turn) {
+	session.Title, session.NativeSession, session.Archived = "Ti\"tle", "native-1", true
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateSession(session) })
+	r := AddTurn(t, s, session.ID, domain.Queued, func(r *domain.Turn) {
 		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, domain.Tokens{Input: 3, CostUSD: 0.5}
 		r.SignIn = []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}
 		r.Progress, r.Metadata = []byte(`{"percent":1}`), []byte(`{"a":[1]}`)
@@ -66,14 +66,14 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 	got, err := s.TurnInSession(ctx, r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, r, withTimes(got.Turn, r))
-	assert.Equal(t, th.Settings, got.Session.Settings)
-	assert.Equal(t, th.Title, got.Session.Title)
+	assert.Equal(t, session.Settings, got.Session.Settings)
+	assert.Equal(t, session.Title, got.Session.Title)
 	assert.True(t, got.Session.Archived)
 	id, err := s.FindNative(ctx, "native-1")
 	require.NoError(t, err)
-	assert.Equal(t, th.ID, id)
+	assert.Equal(t, session.ID, id)
 	_, err = s.FindNative(ctx, "")
-	assert.ErrorIs(t, err, store.ErrNotFound, "no native session without a run")
+	assert.ErrorIs(t, err, store.ErrNotFound, "no native session without a turn")
 }
 
 func withTimes(a, b domain.Turn) domain.Turn {

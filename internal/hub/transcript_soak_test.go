@@ -13,9 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
-// Reading a conversation page by page costs in proportion to its length, also with an approval for
+// Reading a transcript page by page costs in proportion to its length, also with an approval for
 // each tool call.
-func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
+func TestPagesOfALongTranscriptCostNoMoreThanThoseOfAShortOne(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()
 	cost := func(entries int) uint64 {

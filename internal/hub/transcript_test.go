@@ -30,9 +30,9 @@ func events(list []query.Entry) (names []string) {
 	return names
 }
 
-// Every page is the matching part of the whole conversation, with and without notes, while runs
+// Every page is the matching part of the whole transcript, with and without notes, while turns
 // change between pages.
-func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
+func TestAnyPageOfATranscriptIsAPartOfIt(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	ctx := context.Background()
 	random := rand.New(rand.NewPCG(1, 2))

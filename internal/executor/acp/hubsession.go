@@ -8,27 +8,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// A conversation keeps the agent of one hub session from prompt to prompt.
-type conversation struct {
+// A hubSession keeps the agent of one hub session from prompt to prompt.
+type hubSession struct {
 	busy  chan struct{} // holds a token while the agent is in use
 	agent *agent        // nil, or an agent that may have died; only the token holder accesses it
 
 	latest atomic.Pointer[agent] // that of the current or the latest turn, until it is dismissed
 }
 
-// enter waits until no other prompt of the conversation runs. It returns nil if the task is
+// enter waits until no other prompt of the session runs. It returns nil if the task is
 // stopped first.
-func (d *Driver) enter(t *turn) *conversation {
+func (d *Driver) enter(t *turn) *hubSession {
 	name := t.Params.SessionID
-	if name == "" { // without an id no later prompt can reuse the conversation
+	if name == "" { // without an id no later prompt can reuse the session
 		name = "task " + t.ID
 	}
 	for {
 		d.mu.Lock()
-		c := d.conversations[name]
+		c := d.sessions[name]
 		if c == nil {
-			c = &conversation{busy: make(chan struct{}, 1)}
-			d.conversations[name] = c
+			c = &hubSession{busy: make(chan struct{}, 1)}
+			d.sessions[name] = c
 		}
 		d.mu.Unlock()
 		stop := t.Context().Done()
@@ -41,7 +41,7 @@ func (d *Driver) enter(t *turn) *conversation {
 			return nil
 		}
 		d.mu.Lock()
-		same := d.conversations[name] == c
+		same := d.sessions[name] == c
 		d.mu.Unlock()
 		if same {
 			return c
@@ -50,8 +50,8 @@ func (d *Driver) enter(t *turn) *conversation {
 	}
 }
 
-// leave lets the next prompt in. The agent stays, unless the conversation has no id.
-func (d *Driver) leave(t *turn, c *conversation) {
+// leave lets the next prompt in. The agent stays, unless the session has no id.
+func (d *Driver) leave(t *turn, c *hubSession) {
 	if t.Params.SessionID == "" {
 		c.dismiss()
 		d.forget("task " + t.ID)
@@ -62,15 +62,15 @@ func (d *Driver) leave(t *turn, c *conversation) {
 func (d *Driver) forget(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.conversations, name)
+	delete(d.sessions, name)
 }
 
-// ReleaseSession ends the agent of a conversation, unless it is busy: with a prompt, a program in
+// ReleaseSession ends the agent of a session, unless it is busy: with a prompt, a program in
 // a terminal, or background work. With Force, an agent that can cancel its background work is
 // asked to, and stays.
 func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 	d.mu.Lock()
-	c := d.conversations[p.SessionID]
+	c := d.sessions[p.SessionID]
 	d.mu.Unlock()
 	if c == nil {
 		return catalog.ReleaseSessionResult{Released: true}
@@ -110,14 +110,14 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 }
 
 // end ends the agent when no prompt uses it.
-func (c *conversation) end() {
+func (c *hubSession) end() {
 	c.busy <- struct{}{}
 	c.dismiss()
 	<-c.busy
 }
 
 // dismiss ends the agent, if there is one. The caller holds the token.
-func (c *conversation) dismiss() {
+func (c *hubSession) dismiss() {
 	if c.agent != nil {
 		c.agent.retire()
 		c.agent = nil
@@ -126,11 +126,11 @@ func (c *conversation) dismiss() {
 }
 
 // StopEnded cancels what an agent does by itself after a task that has ended. It does nothing once
-// the conversation's next task has begun.
+// the session's next task has begun.
 func (d *Driver) StopEnded(task string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, c := range d.conversations {
+	for _, c := range d.sessions {
 		if a := c.latest.Load(); a != nil && a.isAfter(task) {
 			d.work.Go(func() { c.cancelAfter(task) })
 			return
@@ -145,7 +145,7 @@ func (a *agent) isAfter(task string) bool {
 }
 
 // cancelAfter sends session/cancel to an idle agent, if a task was its latest.
-func (c *conversation) cancelAfter(task string) {
+func (c *hubSession) cancelAfter(task string) {
 	select {
 	case c.busy <- struct{}{}:
 		defer func() { <-c.busy }()
