@@ -22,8 +22,8 @@ import (
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
 
-It runs in the project's hub; a daemon is started if none runs. All clients of the hub
-can see it and answer its questions.
+It runs in the project's daemon, which is started if none runs. All clients of the
+daemon can see it and answer its questions.
 
 The agent's text goes to standard output as it comes; its tools, questions and
 changes of files go to standard error. One key answers a question: y allows, n denies,
@@ -199,7 +199,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	toItsEnd := func() (interrupted bool, err error) {
 		interrupted, err = p.attend(ctx, h.Client)
 		for err == nil && p.hubGone {
-			view.Note("the hub has gone; going on with another one")
+			view.Note("the daemon has gone; going on with another one")
 			if err = h.Again(); err == nil {
 				interrupted, err = p.attend(ctx, h.Client)
 			}

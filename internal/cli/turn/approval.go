@@ -243,7 +243,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 		select {
 		case <-asked: // the question may already be answered
 		case <-sub.Done():
-			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+			return errors.Join(errors.New("the daemon sends no more events"), sub.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -357,7 +357,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		case sig := <-o.Signals:
 			a.interrupt(sig)
 		case <-sub.Done():
-			return left, errors.Join(errors.New("the hub sends no more events"), sub.Err())
+			return left, errors.Join(errors.New("the daemon sends no more events"), sub.Err())
 		case <-ctx.Done():
 			view.endLine()
 			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), term.ErrInterrupted) {

@@ -64,7 +64,7 @@ type asker struct {
 	isHubSilent bool
 	isToEnd     bool // by a signal that no user at the terminal could repeat
 
-	talk   *Talk            // the conversation that the turn belongs to; nil: there is one turn
+	talk   *Talk            // the session that the turn belongs to; nil: there is one turn
 	settle <-chan time.Time // fires when the user may have stopped typing a prompt while a question waits
 }
 

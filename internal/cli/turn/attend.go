@@ -230,9 +230,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 				a.view.Note(InDialogue(err).Error())
 			}
 		case <-overdue:
-			return session, errors.New("the session was interrupted, and the hub has not reported its end; it may be unable to store it")
+			return session, errors.New("the turn was interrupted, and the daemon has not reported its end; it may be unable to store it")
 		case <-sub.Done():
-			return session, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+			return session, errors.Join(errors.New("the daemon sends no more events of this turn"), sub.Err())
 		case <-ctx.Done():
 			return session, context.Cause(ctx)
 		}
@@ -256,7 +256,7 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 	}
 }
 
-// leftOpen returns the open questions of a conversation whose agent is gone.
+// leftOpen returns the open questions of a session whose agent is gone.
 func leftOpen(ctx context.Context, c *client.Client, of protocol.Turn) ([]hubclient.Approval, error) {
 	open, _, err := hubclient.OpenApprovals(ctx, c, "")
 	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.SessionUUID != of.SessionUUID }), err
@@ -319,7 +319,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 	case <-ended:
 		return nil
 	case <-sub.Done():
-		return errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+		return errors.Join(errors.New("the daemon sends no more events of this turn"), sub.Err())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -396,7 +396,7 @@ func (a *asker) hubSilent(silent bool, note func(string)) {
 func (a *asker) hubHeard(note func(string)) {
 	if a.isHubSilent {
 		a.isHubSilent = false
-		note("the hub answers again")
+		note("the daemon answers again")
 	}
 }
 

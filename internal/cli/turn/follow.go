@@ -196,7 +196,7 @@ func inWords(err error, flagOf func(param string) string) error {
 		return err
 	}
 	if r.Kind == "cancelled" { // the caller has its own error for what it cancels itself
-		return errors.New("the hub has gone before it answered: it was stopped, or has ended")
+		return errors.New("the daemon has gone before it answered: it was stopped, or has ended")
 	}
 	text := r.Message
 	if flag := flagOf(r.Param); flag != "" && strings.HasPrefix(text, r.Param+": ") {

@@ -71,5 +71,5 @@ func TestEventEndsSilence(t *testing.T) {
 	a.hubHeard(note)
 	a.hubHeard(note)
 	a.hubSilent(false, note)
-	assert.Equal(t, []string{"it is silent", "the hub answers again"}, said)
+	assert.Equal(t, []string{"it is silent", "the daemon answers again"}, said)
 }

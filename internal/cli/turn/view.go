@@ -1,4 +1,4 @@
-// Package turn shows one turn of a conversation, from the prompt to its end, and asks the
+// Package turn shows one turn of a session, from the prompt to its end, and asks the
 // agent's questions on the terminal.
 package turn
 
@@ -64,7 +64,7 @@ type View struct {
 	gates     gateWatch
 	remarks   pendingRemarks
 
-	talk    *Talk  // the conversation whose prompt box is below the turn; nil: there is none
+	talk    *Talk  // the session whose prompt box is below the turn; nil: there is none
 	partial string // the agent's unfinished line above the box, if Markdown is not rendered
 }
 

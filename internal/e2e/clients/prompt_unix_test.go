@@ -190,7 +190,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	second.sees("Allow? ")
 	s.CrashHub()
 	for _, p := range []*prompting{first, second} {
-		p.sees("the hub has gone; going on with another one", "· agent scripted · ", "Allow? ")
+		p.sees("the daemon has gone; going on with another one", "· agent scripted · ", "Allow? ")
 	}
 	for _, p := range []*prompting{first, second} {
 		p.types("y") // possibly meant for the earlier question
@@ -212,7 +212,7 @@ func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s.Run("daemon", "stop", "--force")
 	p.endsWith(1)
 	assert.Zero(t, s.LockHolder(), "no other hub runs")
-	assert.Regexp(t, "the hub has gone; what it ran can be continued|interrupted", p.tty.Printed.String())
+	assert.Regexp(t, "the daemon has gone; what it ran can be continued|interrupted", p.tty.Printed.String())
 	assert.NotContains(t, p.tty.Printed.String(), "going on")
 }
 
@@ -982,9 +982,9 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	p := startPrompt(s, t, e2e.Lately, "hello")
 	p.sees("Allow? ")
 	e2e.SuspendHub(t, pid)
-	p.types("y", fmt.Sprintf("— the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	p.types("y", fmt.Sprintf("— the daemon (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-	p.sees("— the hub answers again", "completed")
+	p.sees("— the daemon answers again", "completed")
 	said := p.endsWith(0)
 	assert.Contains(t, said, "I wrote demo.txt")
 	s.Run("daemon", "stop")

@@ -269,7 +269,7 @@ func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
 	p.presses("quiet one\r", "⧗ quiet one")
 	p.presses("quiet two\r", "⧗ quiet two")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
-	p.sees("interrupted", "the hub has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
+	p.sees("interrupted", "the daemon has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
 	p.leaves()
 }
 

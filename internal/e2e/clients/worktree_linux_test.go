@@ -312,7 +312,7 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 	p := startTalk(s, t, "prompt", "--agents", "scripted,scripted", "hello")
 	p.sees("Allow? ")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
-	p.sees("the hub has gone; going on with another one")
+	p.sees("the daemon has gone; going on with another one")
 	// The hub may withdraw a question during its answer, because the agent is gone and the session
 	// continues.
 	for ends := false; !ends; {

@@ -163,8 +163,8 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 // A daemon runs until `daemon stop`.
 func TestDaemon(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
-	s.Refuses("no hub runs here; `duet-rpc daemon start`", "daemon", "status")
-	s.Refuses("no hub runs here", "daemon", "stop")
+	s.Refuses("no daemon runs here; `duet-rpc daemon start`", "daemon", "status")
+	s.Refuses("no daemon runs here", "daemon", "stop")
 	s.Refuses("no daemon was started here", "daemon", "logs")
 
 	// A starting daemon renames a long log.
@@ -176,7 +176,7 @@ func TestDaemon(t *testing.T) {
 	require.Equal(t, pid, s.LockHolder())
 	require.Equal(t, pid, s.Daemon(), "the second start finds the first daemon")
 	out := s.Run("daemon", "start")
-	assert.Equal(t, fmt.Sprintf("a hub runs here already (process %d)\n", pid), out)
+	assert.Equal(t, fmt.Sprintf("a daemon runs here already (process %d)\n", pid), out)
 	out = s.Run("daemon", "status")
 	assert.Contains(t, out, fmt.Sprintf("process %d, %s, up ", pid, e2e.Version))
 	out = s.Run("daemon", "logs")
@@ -198,7 +198,7 @@ func TestDaemon(t *testing.T) {
 	e2e.RequireNoFile(t, s.SocketPath())
 	editor.RequireCore()
 	_, err = s.Command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here", "an editor starts no hub before it needs one")
+	require.ErrorContains(t, err, "no daemon runs here", "an editor starts no hub before it needs one")
 	require.Equal(t, "completed", editor.Session(running.SessionID).State)
 	require.NotEqual(t, pid, e2e.HubOf(t, editor))
 	editor.Leave()

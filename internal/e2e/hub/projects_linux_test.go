@@ -42,7 +42,7 @@ func TestACopyOfAProjectAtWork(t *testing.T) {
 	others := copyProject(s, "other")
 
 	_, err := others.Command("daemon", "stop", "--force")
-	require.ErrorContains(t, err, "no hub runs here")
+	require.ErrorContains(t, err, "no daemon runs here")
 	editor := others.Open()
 	editor.Refused("getSessionState", object{"session_id": running.SessionID})
 	editor.RequireNoIssue()

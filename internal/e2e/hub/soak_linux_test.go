@@ -196,7 +196,7 @@ func countProcesses(s *e2e.Site, text string) (n int, memory float64) {
 }
 
 // Duet keeps few agents of finished conversations.
-func TestFinishedConversationsKeepFewAgents(t *testing.T) {
+func TestFinishedSessionsKeepFewAgents(t *testing.T) {
 	t.Parallel()
 	const tasks = 150
 	s, c := e2e.NewEditorSite(t)
