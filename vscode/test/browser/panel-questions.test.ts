@@ -21,7 +21,7 @@ const ask = { approval: "q2", type: "function_call", tool_name: "Bash", title: "
 
 async function working(): Promise<Page> {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }), height: 500 });
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   return page;
 }
 
