@@ -230,7 +230,7 @@ func TestAgentDay(t *testing.T) {
 	testkit.GoldenBytes(t, e2e.Root+"/docs/agents-tested.md", dayTable(t, agents, reported))
 }
 
-// keptDay reads the outcomes in docs/agents-tested.md. A run keeps the outcomes of the scenarios
+// keptDay reads the outcomes in docs/agents-tested.md. A run of this test keeps the outcomes of the scenarios
 // that it does not play.
 func keptDay(t testing.TB, agents []dayAgent) map[string]string {
 	t.Helper()

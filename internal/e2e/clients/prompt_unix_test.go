@@ -203,7 +203,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	editor.Leave()
 }
 
-// A stopped hub ends its runs, and their prompts start no other hub.
+// A stopped hub ends its turns, and their prompts start no other hub.
 func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Daemon()
@@ -292,8 +292,8 @@ func TestPromptNeedNotSignIn(t *testing.T) {
 	assert.NotContains(t, err.Error(), "Sign in now", "there is no terminal to ask on")
 }
 
-// A comment to the agent becomes its next prompt. The command shows that run to its end and exits
-// with the status of the last run.
+// A comment to the agent becomes its next prompt. The command shows that turn to its end and exits
+// with the status of the last turn.
 func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 	t.Parallel()
 	ask := e2e.BashCall("make", map[string]any{"command": "make"})
@@ -367,7 +367,7 @@ keys = { MY_KEY = "myservice" }
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	p.sees("interrupted")
 	p.ends()
-	assert.NotContains(t, p.tty.Printed.String(), "has ended already", "the prompt answers the question before it interrupts the run")
+	assert.NotContains(t, p.tty.Printed.String(), "has ended already", "the prompt answers the question before it interrupts the turn")
 
 	// Without a terminal, the prompt answers at once that it has no key.
 	s.Refuses("the client that was asked gave none", "prompt", "--agent", "keyed", "hello")
@@ -732,7 +732,7 @@ func TestAKeyChooses(t *testing.T) {
 	p.sees("[q]uit: ")
 	p.presses("3", "waiting for the next")
 	editor.AwaitEnd(session)
-	assert.Contains(t, editor.Conversation(session), "blue")
+	assert.Contains(t, editor.Said(session), "blue")
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	assert.Equal(t, 130, p.status())
 	editor.Leave()
@@ -922,7 +922,7 @@ func awaitWaiting(s *e2e.Site, t *testing.T, n int) {
 	}, e2e.Watchdog/3, e2e.PollEvery)
 }
 
-// A prompt that continues a conversation reports that it waits for the previous turn.
+// A prompt that continues a session reports that it waits for the previous turn.
 func TestAPromptSaysForWhatItWaits(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Daemon()

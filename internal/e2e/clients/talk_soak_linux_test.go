@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
 )
 
-// The prompt box of a conversation appears soon and shows typed keys while the agent streams. An
+// The prompt box of a session appears soon and shows typed keys while the agent streams. An
 // answer of 5 MB takes at most 1.5 times as long as without the box.
 func TestASessionKeepsUpWithItsAgent(t *testing.T) {
 	const (

@@ -535,7 +535,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 	for round := range times {
 		hub := s.LockHolder()
 
-		// Two runs are active: one streams text, and one waits for an answer.
+		// Two turns are active: one streams text, and one waits for an answer.
 		talking := editors[0].Launch(fmt.Sprintf("quiet stream:100000@400 round %d", round), "")
 		asking := editors[1].Launch(fmt.Sprintf("quiet permit:1 round %d", round), "")
 		question := editors[2].AwaitQuestion(asking.SessionID)
