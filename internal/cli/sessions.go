@@ -289,8 +289,8 @@ func noSession(status, agent string, archived bool) string {
 	return "there is no session here yet, or all are archived: `duet-rpc prompt \"…\"` begins one"
 }
 
-// noTask explains an empty list of tasks and what to do.
-func noTask(state, agent string) string {
+// noTurn explains an empty list of turns and what to do.
+func noTurn(state, agent string) string {
 	if which := asked(state, agent); which != "" {
 		return "there is no turn" + which + ": `duet-rpc session list --turns` lists them all"
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// States of a task or a session.
+// States of a turn.
 const (
 	Draft        = "draft"
 	Queued       = "queued"

@@ -43,7 +43,7 @@ type asker struct {
 
 	seen         map[string]bool
 	decided      map[string]bool // by this client
-	commentTurns []string        // tasks whose prompts send the agent a comment; they are shown next
+	commentTurns []string        // turns whose prompts send the agent a comment; they are shown next
 	waiting      []asked         // the user is answering the first
 	expected     expected
 	filling      *filling // the form that the user is filling in

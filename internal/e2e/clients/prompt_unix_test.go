@@ -913,7 +913,7 @@ func TestASessionIsPicked(t *testing.T) {
 	}
 }
 
-// awaitWaiting waits until n tasks wait for an answer.
+// awaitWaiting waits until n turns wait for an answer.
 func awaitWaiting(s *e2e.Site, t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {

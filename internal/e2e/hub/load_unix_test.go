@@ -31,14 +31,14 @@ import (
 
 // A load is the size of TestCrowd.
 type load struct {
-	clients, tasks int // tasks of each client
+	clients, tasks int // turns of each client
 	subscribers    int // upper limit
 	within         time.Duration
 	patient        time.Duration // the limit for a reply
 	peak, rest     int           // limits for the hub's memory in bytes, in the test and after it
 }
 
-// loadOf returns a small load. If DUET_LOAD_TESTS sets the number of tasks of each client (make
+// loadOf returns a small load. If DUET_LOAD_TESTS sets the number of turns of each client (make
 // load), the load is large.
 func loadOf() load {
 	if tasks, err := strconv.Atoi(os.Getenv("DUET_LOAD_TESTS")); err == nil {
@@ -260,7 +260,7 @@ type crowdRun struct {
 	calls    int
 }
 
-// phase has each caller submit a number of tasks, and returns the sorted call durations.
+// phase has each caller start a number of turns, and returns the sorted call durations.
 func (r *crowdRun) phase(tasks int) latencies {
 	r.took = nil
 	var group sync.WaitGroup

@@ -127,7 +127,7 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "own" }]);
 });
 
-test("an interrupted run says why, and a button continues its request", async () => {
+test("an interrupted turn says why, and a button continues its request", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running", prompt: "Mend it\n\nand test it" }) });
   const row = page.getByRole("group", { name: "Interrupted" });
   await page.getByRole("banner").getByText("running").waitFor();
@@ -152,7 +152,7 @@ test("an interrupted run says why, and a button continues its request", async ()
   assert.deepEqual(problemsOf(page), []);
 });
 
-test("a run that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
+test("a turn that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
   const message = "duet-rpc was ended while this ran; continue it to go on where it was";
   const interrupted = (host: FakeHost, given: string): void => {
     host.session = { ...host.session, state: "interrupted", error: given, error_code: "SHUTDOWN", prompt: "Continue where you left off. You were interrupted.\n\nThe request was:\n\nMend it" };

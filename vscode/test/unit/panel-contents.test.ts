@@ -147,7 +147,7 @@ test("what was merely allowed is no entry of its own", () => {
   assert.deepEqual(contents.entries.map(({ key }) => key), ["answer:a2"]);
 });
 
-test("when a run ends its questions are closed and nothing is being written; an end is an end", () => {
+test("when a turn ends its questions are closed and nothing is being written; an end is an end", () => {
   const contents = loaded();
   contents.apply(event(1, "turn.state", { state: "running" }));
   contents.apply(event(1, "turn.state", { turn_uuid: "run2", state: "queued" }));

@@ -69,7 +69,7 @@ export class FakeHost {
     if (kind === "turn.state") {
       const turn = this.queued.find((one) => one["turn_uuid"] === run)?.["turn"] ?? this.session["turn"];
       if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["turn_uuid"] !== run);
-      // As in the hub, the end of a run closes its questions.
+      // As in the daemon, the end of a turn closes its questions.
       if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["turn_uuid"] !== run);
       this.session = { ...this.session, turn, turn_uuid: run, state: data["state"] };
       this.turns[run] = this.session;
