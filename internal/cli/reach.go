@@ -131,7 +131,7 @@ func whySilent(ctx context.Context, s *settings) string {
 // gatesFail is the exit status of work whose gates still fail.
 const gatesFail = 4
 
-// statusOf returns the outcome of an attended session as an error with the exit status.
+// statusOf returns the outcome of an attended turn as an error with the exit status.
 func statusOf(session protocol.Turn, interrupted bool) error {
 	switch {
 	case session.Gates != nil && session.Gates.State == domain.LoopStopped && interrupted:
@@ -146,7 +146,7 @@ func statusOf(session protocol.Turn, interrupted bool) error {
 	return exitStatus(1)
 }
 
-// attending returns the options for attending a session.
+// attending returns the options for attending a turn.
 func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
 	return turn.Options{
 		Signals: signals, EndNow: func() { os.Exit(term.Status) },

@@ -27,7 +27,7 @@ const (
 	Discarded   = "discarded"
 )
 
-// AuthRequired is the error code of a session whose agent requires a sign-in, or its key.
+// AuthRequired is the error code of a turn whose agent requires a sign-in, or its key.
 const AuthRequired = "AGENT_AUTH_REQUIRED"
 
 // Ended reports whether a state is final.

@@ -364,7 +364,7 @@ func choices(q asked) string {
 // needsPrompt reports whether a comment on a question reaches the agent only as a prompt.
 func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
-// introduce prints which session a question belongs to and how many others wait.
+// introduce prints which turn a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {
 	parts := []string{q.Turn}
 	if q.Agent != "" {

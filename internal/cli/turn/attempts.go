@@ -164,7 +164,7 @@ type attempts struct {
 	sessions []protocol.Turn
 	isOver   []bool
 
-	tools map[string]string // the tool call of each working session; "": it writes. Only AttendAll's goroutine uses it
+	tools map[string]string // the tool call of each working turn; "": it writes. Only AttendAll's goroutine uses it
 	shown map[string]bool   // tool calls, where nothing is redrawn
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
-// follow returns the session to show after one that has ended, or nil.
+// follow returns the turn to show after one that has ended, or nil.
 func (a *asker) follow(ctx context.Context, ended protocol.Turn) (*protocol.Turn, error) {
 	if id := ended.GoesOnIn(); id != "" {
 		next, _, err := hubclient.Turn(ctx, a.hub, id)

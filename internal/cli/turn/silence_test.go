@@ -60,7 +60,7 @@ func TestLateAnswerIsNotReported(t *testing.T) {
 }
 
 // An event of the hub shows that it answers again, before its response to the ping arrives. The
-// message appears once, before the session's end in the event.
+// message appears once, before the turn's end in the event.
 func TestEventEndsSilence(t *testing.T) {
 	var said []string
 	note := func(text string) { said = append(said, text) }

@@ -62,8 +62,8 @@ type Talk struct {
 	// catchesUp: turns that began before the session was connected again are shown, even if they have ended.
 	catchesUp bool
 
-	next    string          // a session that was started, and is to be shown
-	entered string          // the session whose prompt the user has typed as a line
+	next    string          // a turn that was started, and is to be shown
+	entered string          // the turn whose prompt the user has typed as a line
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
 	news    talkNews
@@ -119,7 +119,7 @@ func (b *talkNews) signal() {
 	}
 }
 
-// take removes and returns the first event; nil: there is none. The others stay: each session is shown after the one before
+// take removes and returns the first event; nil: there is none. The others stay: each turn is shown after the one before
 // it.
 func (b *talkNews) take() (first eventstream.Event) {
 	b.mu.Lock()
@@ -280,7 +280,7 @@ func (t *Talk) signals(a *asker) (stop func()) {
 	}
 }
 
-// turn shows a session to its end, and those that follow from it.
+// turn shows a turn to its end, and those that follow from it.
 func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, running *sync.WaitGroup) error {
 	for next := &session; next != nil; {
 		a.giveUp()
@@ -291,7 +291,7 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 		if err != nil {
 			return err
 		}
-		if ended.Worktree == nil && ended.SessionUUID == next.SessionUUID { // the end of a session does not have it
+		if ended.Worktree == nil && ended.SessionUUID == next.SessionUUID { // the end of a turn does not have it
 			ended.Worktree = next.Worktree
 		}
 		t.isBusy, t.Session = false, ended
