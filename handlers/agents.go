@@ -445,7 +445,7 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	return r, nil
 }
 
-// workingIn returns the id of the conversation's working session, to which the approval of the call
+// workingIn returns HumanLayer's id of the session's working turn, to which the approval of the call
 // belongs, or "".
 func workingIn(ctx context.Context, h *hub.Hub, session string) string {
 	if session == "" {
