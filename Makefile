@@ -44,7 +44,7 @@ run: build ## build, and have a session with the demo agent (the default)
 	answer=$$(test -t 0 || echo --yes) && \
 	echo "duet-rpc prompt $$answer --agent demo \"Greet the README's reader\"" && \
 	$(BIN) --root "$$dir/project" prompt $$answer --agent demo "Greet the README's reader" && \
-	echo "— make deletes this conversation; begin one in your project with:" && \
+	echo "— make deletes this session; begin one in your project with:" && \
 	echo "$(abspath $(BIN)) prompt --agent demo \"Say hello\""
 
 build: ## build bin/duet-rpc

@@ -557,7 +557,7 @@ The protocol of an agent that offers a choice has no place for a text."
 
 (defun duet-approval-rule-p (approval)
   "Return non-nil if an answer to APPROVAL can create a rule.
-The hub reports the subject of the rule; an event that is too long lacks
+The daemon reports the subject of the rule; an event that is too long lacks
 it."
   (let ((data (duet-approval-data approval)))
     (and (not (duet-approval-question-p approval))

@@ -7,7 +7,7 @@
 
 ;; Agents can see the data of the user's Emacs: diagnostics of Flymake and Flycheck,
 ;; definitions and references of Xref, symbols of Imenu, open buffers and the
-;; selection.  They can show the user a place in a file.  The hub sends the requests,
+;; selection.  They can show the user a place in a file.  The daemon sends the requests,
 ;; which docs/protocol.md of duet-rpc describes ("The editor's tools"), for
 ;; sessions whose last prompt came from this Emacs.  No tool changes anything or
 ;; asks the user.  C-g interrupts a tool.

@@ -161,12 +161,12 @@ NOTE is its last complaint, and TOOL its open tool call; each may be nil."
 
 ;;; Messages
 
-;; A message is a part of a conversation with its own place: a prompt, text or
+;; A message is a part of a session with its own place: a prompt, text or
 ;; thoughts of the agent, a tool call.  Its text arrives in pieces, which are joined
 ;; when it is read.
 
 (cl-defstruct (duet-message (:copier nil))
-  "A part of a conversation with its own place."
+  "A part of a session with its own place."
   (key nil :documentation "A string that no other message of the session has.")
   (kind nil :documentation "Of which kind it is, a symbol; see duet-render.el.")
   (session nil :documentation "The `duet-session' that has it.")

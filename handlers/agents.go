@@ -204,9 +204,9 @@ func registerNativeSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "agent.sessions", m.list, server.LongRunning(),
 		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`)."))
 	handle(reg, d, nativeFamily, "session.adopt", m.adopt, server.LongRunning(),
-		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
+		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its messages. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
 	handle(reg, d, nativeFamily, "agent.forget", m.remove, server.LongRunning(),
-		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript."))
+		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a session here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The session here stays. Continuing it starts a new session of the agent, which gets the transcript."))
 }
 
 type nativeSessions struct{ signIn }
@@ -295,7 +295,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot send the session's history, but can continue it"
 	case replayed.LeftOut > 0:
-		r.Note = fmt.Sprintf("the conversation is too long: its first %d parts are left out", replayed.LeftOut)
+		r.Note = fmt.Sprintf("the session is too long: its first %d parts are left out", replayed.LeftOut)
 	}
 	return r, nil
 }
@@ -303,7 +303,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 func alreadyHere(s domain.TurnInSession, native string) protocol.AdoptResult {
 	return protocol.AdoptResult{
 		Started: startedTurn(s, deliveredStarted), NativeSession: native, History: true,
-		Note: "the session already has a conversation here, which is unchanged: " + s.Turn.Name(),
+		Note: "the session is here already and was not changed: " + s.Turn.Name(),
 	}
 }
 
@@ -352,7 +352,7 @@ func nativeError(ctx context.Context, err error) error {
 func registerMCP(reg *server.Registry, d Domain) {
 	f := nativeFamily
 	handle(reg, d, f, "mcp.servers", listServers,
-		server.Doc("Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none."))
+		server.Doc("Lists the MCP servers of an agent: those of the configuration and those of the session. Starts none."))
 	handle(reg, d, f, "mcp.tools", listTools, server.LongRunning(),
 		server.Doc("Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use."))
 	handle(reg, d, f, "mcp.call", callTool, server.LongRunning(),
@@ -445,7 +445,7 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	return r, nil
 }
 
-// workingIn returns the id of the conversation's working session, to which the approval of the call
+// workingIn returns HumanLayer's id of the session's working turn, to which the approval of the call
 // belongs, or "".
 func workingIn(ctx context.Context, h *hub.Hub, session string) string {
 	if session == "" {

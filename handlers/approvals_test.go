@@ -138,7 +138,7 @@ func TestAHumanIsContacted(t *testing.T) {
 	assert.Equal(t, "responded", decided["status"])
 	assert.Equal(t, "The second", decided["human_contact"].(map[string]any)["status"].(map[string]any)["response"])
 
-	// The conversation keeps the answer, except for clients that know no such event.
+	// The session keeps the answer, except for clients that know no such event.
 	last := func(c *client) (answer map[string]any) { // a message may follow it
 		for _, e := range object(t, c.ask("getConversation", `{"session_id":"`+session+`"}`))["events"].([]any) {
 			if e.(map[string]any)["event_type"] == "approval" {

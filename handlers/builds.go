@@ -143,7 +143,7 @@ func gatesOf(ctx context.Context, h *hub.Hub, of domain.TurnInSession) (*protoco
 	return g, err
 }
 
-// allGates returns the states of the gates of a list's sessions, by run, without the gates' output.
+// allGates returns the states of the gates of a list's sessions, by turn, without the gates' output.
 func allGates(ctx context.Context, h *hub.Hub, list []domain.TurnInSession) (map[int64]*protocol.Gates, error) {
 	turns := make([]int64, 0, len(list))
 	for _, s := range list {

@@ -50,7 +50,7 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document with JSON Schemas."))
 	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets the log level until the process ends."))
 	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc("Ends the connection, and the process that an editor started for it. Later input is dropped, and running requests get time to end. With reason or timeout_ms, it waits for them first and reports the outcome. The project's daemon and its work continue."))
-	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc("Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The hub keeps it only in memory. Without it, they get the hub's environment."))
+	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc("Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The daemon keeps it only in memory. Without it, they get the daemon's environment."))
 	server.Handle(reg, "client.build", core.clientBuild, server.Doc("Sends the build of a client that could start a daemon itself. A daemon of another build ends if it is idle and has no client of its own build. Otherwise it continues until then, and health reports it."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }

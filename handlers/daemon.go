@@ -16,9 +16,9 @@ func registerDaemon(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "daemon.status", m.status, server.Doc("Returns the state of the daemon and its problems."))
 	handle(reg, d, nativeFamily, "daemon.listen", m.listen, server.LongRunning(),
 		server.Doc("Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it."))
-	handle(reg, d, nativeFamily, "secret.provide", provideSecret, server.Doc("Answers the event secret.requested. The hub passes the secret on, and never stores or logs it."))
+	handle(reg, d, nativeFamily, "secret.provide", provideSecret, server.Doc("Answers the event secret.requested. The daemon passes the secret on, and never stores or logs it."))
 	server.Handle(reg, "daemon.stop", m.stop,
-		server.Doc("Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait."))
+		server.Doc("Ends the daemon after this reply. Running turns get 15 s. Turns that wait for a person are interrupted at once, and their questions stay. Queued turns stay queued. With force, it does not wait."))
 }
 
 type daemon struct{ Domain }

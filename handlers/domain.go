@@ -41,7 +41,7 @@ type Domain struct {
 	Unserved func() []string // clients that look for a daemon here and cannot find it, with the reason; may be nil
 	Projects Projects        // nil: this process is no daemon
 	Logger   *slog.Logger
-	// EditorFiles, if set, has the connections that read files for tasks.
+	// EditorFiles, if set, has the connections that read files for turns.
 	EditorFiles *Readers
 	// Workspaces, if set, has the connections that do not trust the workspace.
 	Workspaces *Workspaces
@@ -254,7 +254,7 @@ type Unwatched struct {
 
 	mu       sync.Mutex // guards the fields below
 	watching int        // number of subscriptions
-	sessions []string   // names of their tasks
+	sessions []string   // names of their turns
 }
 
 // NewUnwatched returns an empty one. once must return true once for each user.

@@ -24,25 +24,25 @@ import (
 func registerEditor(reg *server.Registry, d Domain) *editors {
 	e := new(editors)
 	handle(reg, d, nativeFamily, "editor.offer", e.offer,
-		server.Doc("Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt."))
+		server.Doc("Offers tools of the editor to agents. The daemon then sends requests editor.TOOL on this connection, for sessions in which it sent the last prompt."))
 	handle(reg, d, nativeFamily, "editor.saved", saved,
 		server.Doc("Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again."))
 	handle(reg, d, nativeFamily, "editor.call", e.call, server.LongRunning(),
-		server.Doc("Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once."))
+		server.Doc("Calls a tool of a session's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once."))
 	return e
 }
 
 const (
 	editorPatience   = 10 * time.Second // a language server may still be reading the project
 	editorAtMost     = 256 << 10        // of a result, in bytes: agents pay for each
-	promptedSessions = 1000             // conversations whose editor is remembered
+	promptedSessions = 1000             // sessions whose editor is remembered
 )
 
 // editors stores the connections that offer the tools of their editor.
 type editors struct {
 	mu      sync.Mutex // guards the fields below
 	offers  []*editorOffer
-	prompts map[string]*editorOffer // by a conversation's UUID: the one that sent its last prompt
+	prompts map[string]*editorOffer // by a session's UUID: the one that sent its last prompt
 }
 
 // editorOffer is the offer of a connection. The one that was used last is last in editors.offers.
@@ -99,12 +99,12 @@ func (e *editors) prompted(ctx context.Context, session string) {
 	o := e.offers[at]
 	e.offers = append(slices.Delete(e.offers, at, at+1), o)
 	if e.prompts == nil || len(e.prompts) >= promptedSessions {
-		e.prompts = make(map[string]*editorOffer) // forgotten conversations use the editor that was used last
+		e.prompts = make(map[string]*editorOffer) // forgotten sessions use the editor that was used last
 	}
 	e.prompts[session] = o
 }
 
-// of returns an editor that has a tool: the one that sent the conversation's last prompt, else the one
+// of returns an editor that has a tool: the one that sent the session's last prompt, else the one
 // that was used last.
 func (e *editors) of(session, tool string) (editorOffer, error) {
 	e.mu.Lock()

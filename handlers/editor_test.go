@@ -28,7 +28,7 @@ func (c *client) asked(method string) (id, params string) {
 	}
 }
 
-func TestAnEditorAnswersForItsConversation(t *testing.T) {
+func TestAnEditorAnswersForItsSession(t *testing.T) {
 	w := newWorld(t, quick)
 	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
 	session := agent.launch(`{"query":"one"}`)
@@ -138,15 +138,15 @@ func TestAnEditorTellsNothingOfFilesElsewhere(t *testing.T) {
 	assert.Contains(t, refused.Message, "outside of the session's directories")
 }
 
-// The client that starts a conversation may choose its id.
-func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
+// The client that starts a session may choose its id.
+func TestACallerChoosesTheIDOfASession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	id, forked := uuid.NewString(), uuid.NewString()
 	first := testkit.JSONAs[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"one","conversation_id":%q}`, id)), "session_id")
 	w.ended(first)
 	r := object(t, c.ask("launchSession", fmt.Sprintf(`{"query":"two","conversation_id":%q}`, id)))
-	assert.Equal(t, id, r["thread_id"], "the prompt continues the same conversation")
+	assert.Equal(t, id, r["thread_id"], "the prompt continues the same session")
 	w.ended(r["session_id"].(string))
 	r = object(t, c.ask("continueSession", fmt.Sprintf(`{"query":"three","session_id":%q}`, id)))
 	assert.Equal(t, id, r["thread_id"])

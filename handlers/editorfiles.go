@@ -14,7 +14,7 @@ import (
 // (docs/protocol.md, "Files").
 const readFile = "file.read"
 
-// sessionsRead limits the sessions of a connection whose files the hub reads there, to the last ones
+// sessionsRead limits the turns of a connection whose files the hub reads there, to the last ones
 // that it launched.
 const sessionsRead = 64
 
@@ -26,8 +26,8 @@ type editorFiles struct {
 	tasks map[*server.Conn][]string
 }
 
-// starting delays reads of files until done is called, if reads is set: the files of the session that
-// is about to be launched will be offered.
+// starting delays reads of files until done is called, if reads is set: the client
+// will offer the files of the turn that it is about to start.
 func (f *editorFiles) starting(reads bool) (done func()) {
 	if !reads || f.readers == nil {
 		return func() {}
@@ -80,19 +80,19 @@ const answerWithin = 5 * time.Second
 // A ReadFunc asks an editor for the text of a file.
 type ReadFunc func(ctx context.Context, path string) (string, error)
 
-// Readers stores the editors that have the unsaved files of tasks: an editor has those of the tasks
-// that it launched. Tasks of other clients read the disk. The zero value is empty. Its methods may be
+// Readers stores the editors that have the unsaved files of turns: an editor has those of the turns
+// that it started. Turns of other clients read the disk. The zero value is empty. Its methods may be
 // called from any goroutine.
 type Readers struct {
-	mu       sync.Mutex // guards the fields below
-	byTask   map[string]ReadFunc
-	starting int           // tasks whose editor will make its offer
-	settled  chan struct{} // closed when starting is 0; nil while it is 0
+	mu       sync.Mutex          // guards the fields below
+	byTask   map[string]ReadFunc // by the task_id of the turn
+	starting int                 // turns whose editor will make its offer
+	settled  chan struct{}       // closed when starting is 0; nil while it is 0
 }
 
-// Starting must be called before the launch of a task whose files will be offered. Until done is
-// called, a read for a task without an offer waits: an agent may be faster than the reply to the client
-// that launched it.
+// Starting must be called before the start of a turn whose files will be offered. Until done is
+// called, a read for a turn without an offer waits: an agent may be faster than the reply to the client
+// that started it.
 func (r *Readers) Starting() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Readers) Starting() (done func()) {
 	}
 }
 
-// Offer lets an editor read the files of a task, until the offer is withdrawn.
+// Offer lets an editor read the files of a turn, by its task_id, until the offer is withdrawn.
 func (r *Readers) Offer(task string, read ReadFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *Readers) Offer(task string, read ReadFunc) {
 	r.byTask[task] = read
 }
 
-// Withdraw withdraws the offers for tasks.
+// Withdraw withdraws the offers for turns, by their task_ids.
 func (r *Readers) Withdraw(tasks ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *Readers) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFilePa
 	return catalog.ReadEditorFileResult{Found: err == nil, Text: text}, nil
 }
 
-// offered returns the function that reads the files of a task, or nil.
+// offered returns the function that reads the files of a turn, or nil.
 func (r *Readers) offered(ctx context.Context, task string) ReadFunc {
 	for {
 		r.mu.Lock()

@@ -41,9 +41,9 @@ func TestExecutePrompt(t *testing.T) {
 	assert.True(t, s.Quiet)
 
 	r = object(t, c.ask("execute_prompt", `{"session_id":"mine","task_id":"t-2","prompt":"fail","timeout_ms":1000}`))
-	assert.Equal(t, "failed", r["status"], "a failed run is a result, not an error")
+	assert.Equal(t, "failed", r["status"], "a failed turn is a result, not an error")
 	assert.Equal(t, map[string]any{"message": "boom", "code": "EXECUTOR_ERROR"}, r["error"])
-	assert.Equal(t, s.Session.ID, w.ended("t-2").Session.ID, "the same conversation")
+	assert.Equal(t, s.Session.ID, w.ended("t-2").Session.ID, "the same session")
 	assert.Equal(t, int64(1000), w.ended("t-2").Timeout.Milliseconds())
 
 	assert.Equal(t, "task_id", c.fail("execute_prompt", `{"task_id":"t-1","prompt":"x"}`).Data["param"])
@@ -132,8 +132,8 @@ func requireCancelled(t *testing.T, m message, s domain.TurnInSession, turn stri
 	assert.Equal(t, map[string]any{"kind": "cancelled", "run": turn, "task_id": domain.TaskName(s.Task), "session_id": s.HumanLayerSession}, m.Error.Data)
 }
 
-// A token is optional. A given token must belong to the conversation.
-func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
+// A token is optional. A given token must belong to the session.
+func TestATokenIsGoodForItsSessionAlone(t *testing.T) {
 	tokens := make(chan string, 2)
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		tokens <- x.SessionToken
@@ -156,7 +156,7 @@ func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
 			assert.Equal(t, map[string]any{"reason": "invalid-session-token", "kind": "invalid_session_token"}, e.Data)
 		}
 	}
-	assert.Equal(t, -32600, c.fail("execute_prompt", `{`+own+`,"prompt":"a conversation of its own"}`).Code)
+	assert.Equal(t, -32600, c.fail("execute_prompt", `{`+own+`,"prompt":"a session of its own"}`).Code)
 	assert.Equal(t, false, object(t, c.ask("stop_task", `{`+own+`,"task_id":"unknown"}`))["stopped"])
 	assert.Regexp(t, `^msg-`, testkit.JSONAs[string](t, c.ask("create_message", `{`+own+`,"task_id":"own","message":{"role":"user","content":"x"}}`), "message_id"))
 	assert.Equal(t, true, object(t, c.ask("stop_task", `{`+own+`,"task_id":"t-own"}`))["stopped"])

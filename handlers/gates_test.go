@@ -119,7 +119,7 @@ func TestATaskWhoseGatesStillFail(t *testing.T) {
 	require.NotEmpty(t, reported)
 	assert.Equal(t, "complete failed", reported[len(reported)-1])
 
-	// Sessions, tasks and lists show the failed gates.
+	// HumanLayer's sessions, AIWG's tasks and lists show the failed gates.
 	session := object(t, c.ask("getSessionState", `{"session_id":"mine"}`))["session"].(map[string]any)
 	assert.Equal(t, "failed", session["gates"].(map[string]any)["state"])
 	assert.Len(t, session["gates"].(map[string]any)["results"], 1)

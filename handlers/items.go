@@ -171,7 +171,7 @@ func search(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.
 // registerAttachments registers the method that returns the bytes of attachments. It is Duet's own.
 func registerAttachments(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "attachment.get", getAttachment,
-		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more."))
+		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or item. If not all fits, pass next_offset as offset to get more."))
 }
 
 func getAttachment(ctx context.Context, h *hub.Hub, p protocol.AttachmentParams) (protocol.AttachmentResult, error) {

@@ -108,7 +108,7 @@ type play func(context.Context, *turn) catalog.ExecutePromptResult
 
 var done = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
 
-// transcript returns the earlier messages of the conversation, as an agent receives them.
+// transcript returns the earlier messages of the session, as an agent receives them.
 func (x *turn) transcript(ctx context.Context) []string {
 	before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
 	if err != nil {
@@ -509,7 +509,7 @@ func (w *world) reaches(id string, state domain.State) {
 	w.until(func() bool {
 		s, err := w.hub.Query().Turn(context.Background(), id)
 		return err == nil && s.State == state
-	}, "a run is "+string(state))
+	}, "a turn is "+string(state))
 }
 
 // waiting waits until n questions are open in a session, or in all if session is "".

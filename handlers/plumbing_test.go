@@ -286,9 +286,9 @@ func TestOnlyWhoBeganATaskIsAsked(t *testing.T) {
 	})
 }
 
-// A read waits for the offer of a starting task, because the agent may be faster than the response
+// A read waits for the offer of a starting turn, because the agent may be faster than the response
 // to its client.
-func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
+func TestAReadWaitsForTheOfferOfATurnThatIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Readers
 		done := r.Starting()

@@ -468,7 +468,7 @@ func mayBeSteered(p protocol.PromptParams) bool {
 	return p.Deliver == deliverSteer && p.Prompt != nil && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
 }
 
-// titleOf returns the turn's title, else its conversation's.
+// titleOf returns the turn's title, else its session's.
 func titleOf(s domain.TurnInSession) string {
 	return cmp.Or(s.Title, s.Session.Title)
 }

@@ -65,13 +65,13 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 		[]any{result["type"], result["subtype"], result["is_error"], result["result"], result["session_id"]})
 
 	for _, params := range []string{`{"session_id":"` + id + `"}`, `{"claude_session_id":"native-1"}`, `{"session_id":"task-0001"}`} {
-		conversation := c.ask("getConversation", params)
+		items := c.ask("getConversation", params)
 		var r struct {
 			Events     []map[string]any
 			Total      int
 			NextOffset *int `json:"next_offset"`
 		}
-		require.NoError(t, json.Unmarshal(conversation, &r))
+		require.NoError(t, json.Unmarshal(items, &r))
 		var got []string
 		ids := map[any]bool{}
 		for i, e := range r.Events {
@@ -210,7 +210,7 @@ func TestListsOfSessions(t *testing.T) {
 	assert.Contains(t, paths[0], "usage_count")
 }
 
-func TestAConversationIsDeleted(t *testing.T) {
+func TestASessionIsDeleted(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	launched := object(t, c.ask("launchSession", `{"query":"one"}`))
@@ -261,7 +261,7 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 	w.ended(fork)
 }
 
-func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T) {
+func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheSession(t *testing.T) {
 	reported := make(chan []string, 8)
 	release := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -357,9 +357,9 @@ func TestOtherRequestsDoNotWaitForACheckpoint(t *testing.T) {
 	assert.True(t, testkit.JSONAs[bool](t, c.wait(request).Result, "not_recorded"))
 }
 
-// A conversation has its plans and changed files in their places. HumanLayer's clients know no such
+// A session has its plans and changed files in their places. HumanLayer's clients know no such
 // events and do not receive them.
-func TestConversationHasPlansAndChanges(t *testing.T) {
+func TestSessionHasPlansAndChanges(t *testing.T) {
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		before, after, later := "one\ntwo\n", "one\n2\n", "1\n2\n3\n"
 		file := filepath.Join(x.CWD, "a.txt")
@@ -394,8 +394,8 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 	assert.Equal(t, "plan", hit["type"])
 }
 
-// Old clients read lines of 1 MiB. The hub shortens longer conversations for them, or sends pages.
-func TestLongConversationsFitIntoALine(t *testing.T) {
+// Old clients read lines of 1 MiB. The hub shortens longer answers for them, or sends pages.
+func TestLongSessionsFitIntoALine(t *testing.T) {
 	long := strings.Repeat("long text ", 20_000)
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		for range 8 {
@@ -519,7 +519,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-reported)
 	queueIs(t, c.ask("session.get", `{"session":"`+first+`"}`))
 
-	// A started prompt does not change, and the conversation continues after the last turn.
+	// A started prompt does not change, and the session continues after the last turn.
 	for _, e := range []wireError{
 		c.fail("turn.edit", `{"turn":"`+two+`","prompt":"late"}`),
 		c.fail("turn.move", `{"turn":"`+two+`"}`),

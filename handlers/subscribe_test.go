@@ -162,7 +162,7 @@ func TestASubscriptionToATurnOfASession(t *testing.T) {
 		m := c.next()
 		require.NoError(t, json.Unmarshal(m.Params, &p))
 		if p.Event.Data.TurnID != "" {
-			assert.Equal(t, two["run_id"], p.Event.Data.TurnID, "only the run's own")
+			assert.Equal(t, two["run_id"], p.Event.Data.TurnID, "only the turn's own")
 		}
 		if p.Event.Data.Status == "completed" {
 			return

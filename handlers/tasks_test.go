@@ -99,7 +99,7 @@ func TestWhatCannotBeDoneToTasks(t *testing.T) {
 	assert.JSONEq(t, `{"total":2,"running":0,"queued":0,"completed":0,"failed":0,"cancelled":2}`, string(c.ask("task.stats", "")))
 }
 
-func TestTheChatIsOneConversation(t *testing.T) {
+func TestTheChatIsOneSession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	var sessions []string
@@ -239,7 +239,7 @@ func TestALaunchHasABudget(t *testing.T) {
 		s := w.ended(testkit.JSONAs[string](t, launched, "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", s.ErrorCode)
 		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.HumanLayerSession+`","query":"on"}`), "session_id"))
-		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "each run of the conversation has the budget")
+		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "each turn of the session has the budget")
 	}
 	c.rejects("task.submit", `{"prompt":"q","budget":{"cost_usd":-1}}`, "budget.cost_usd")
 	c.rejects("launchSession", `{"query":"q","budget":{"cost_usd":-0.1}}`, "budget.cost_usd")

@@ -18,7 +18,7 @@ func registerTurns(reg *server.Registry, d Domain, s sessions) {
 	f := nativeFamily
 	handle(reg, d, f, "turn.list", s.listTurns,
 		server.Doc("Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more."))
-	handle(reg, d, f, "turn.get", s.getTurn, server.Doc("Returns a turn, without the items of the conversation."))
+	handle(reg, d, f, "turn.get", s.getTurn, server.Doc("Returns a turn, without the items of the session."))
 	handle(reg, d, f, "turn.interrupt", s.interruptTurn,
 		server.Doc("Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended."))
 	handle(reg, d, f, "turn.edit", editTurn, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed."))
@@ -180,8 +180,8 @@ func contextTokens(r domain.Turn) int64 {
 	return r.Tokens.Input + r.Tokens.Output
 }
 
-// modeInForce returns the permission mode of a session's conversation. It differs from the user's
-// choice if the agent has entered plan mode, or has left plan mode or a mode of its own.
+// modeInForce returns the permission mode in which a session's agent works after a turn. It differs
+// from the user's choice if the agent has entered plan mode, or has left plan mode or a mode of its own.
 func modeInForce(s domain.TurnInSession) string {
 	asked, is := s.Session.Mode, s.Session.AgentModeAfter(s.Turn)
 	switch {

@@ -81,5 +81,5 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	w.until(func() bool {
 		list, err := w.hub.Query().Turns(context.Background(), domain.TurnFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0
-	}, "the end of all runs")
+	}, "the end of all turns")
 }

@@ -92,7 +92,7 @@ func withWorktrees(t *testing.T) (*fakeWorktrees, func(*hub.Options)) {
 	}
 }
 
-func TestWorktreeOfAConversation(t *testing.T) {
+func TestWorktreeOfASession(t *testing.T) {
 	f, worktrees := withWorktrees(t)
 	var at []string // of each prompt
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -171,8 +171,8 @@ func TestMentionedFilesAreThoseOfTheWorktree(t *testing.T) {
 	assert.Equal(t, append([]string{uri(filepath.Join(dir, "a b.txt"))}, links[1:]...), sent)
 }
 
-// A fork works in the same worktree. The deletion of its last conversation deletes the worktree.
-func TestWorktreeIsDeletedWithItsLastConversation(t *testing.T) {
+// A fork works in the same worktree. The deletion of the last session in it deletes the worktree.
+func TestWorktreeIsDeletedWithItsLastSession(t *testing.T) {
 	f, worktrees := withWorktrees(t)
 	w := newWorld(t, quick, worktrees)
 	c := w.connect(frame.LSP)

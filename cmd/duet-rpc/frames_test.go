@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A frameCase is a conversation in testdata/frames, whose README describes the files.
+// A frameCase is an exchange in testdata/frames, whose README describes the files.
 type frameCase struct {
 	name string
 	in   []byte

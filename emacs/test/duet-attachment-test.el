@@ -1,4 +1,4 @@
-;;; duet-attachment-test.el --- Tests of images and files in a conversation  -*- lexical-binding: t; -*-
+;;; duet-attachment-test.el --- Tests of images and files in a session  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -70,7 +70,7 @@
         (should (equal (send "/budget cost=2 fix it" nil) '(:cost_usd 2)))
         (setq duet-budget nil)
         (should-not (send "fix it" nil))
-        ;; A conversation keeps its budget unless the prompt changes it.
+        ;; A session keeps its budget unless the prompt changes it.
         (setq duet-budget "turns=7")
         (should-not (send "go on" (session)))
         (should (equal (send "/budget turns=2 go on" (session)) '(:turns 2)))

@@ -31,7 +31,7 @@ The last state is the first element."
         (should-error (duet-connection-ensure away) :type 'user-error)))))
 
 (ert-deftest duet-connection-test-server-is-killed ()
-  "A run continues when its server is killed, and buffers resume in place."
+  "A turn continues when its server is killed, and buffers resume in place."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:60@40"))
            (buffer (duet-transcript-open connection session))

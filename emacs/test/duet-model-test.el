@@ -13,7 +13,7 @@
         :turn_uuid turn :data data))
 
 (defun duet-model-test-model (&optional loaded)
-  "Return a model with a session of one run; LOADED is the state of its messages."
+  "Return a model with a session of one turn; LOADED is the state of its messages."
   (let ((model (duet-model-create :root "/nowhere/")))
     (duet-events-apply model (duet-model-test-event
                              "turn.state" 1 "r1" :session_uuid "t1"
@@ -54,7 +54,7 @@
   "Malformed data, which no server sends.")
 
 (ert-deftest duet-model-test-deleted ()
-  "A deleted conversation disappears with its questions."
+  "A deleted session disappears with its questions."
   (let ((model (duet-model-test-model)))
     (duet-events-apply model (duet-model-test-event
                              "turn.state" 2 "r2" :session_uuid "t1"
@@ -126,8 +126,8 @@
     (funcall reply "running" 0)
     (should (eq (funcall state) 'completed))))
 
-(ert-deftest duet-model-test-errors-in-conversation ()
-  "An error or an omission is shown once: in the conversation."
+(ert-deftest duet-model-test-errors-in-session ()
+  "An error or an omission is shown once: in the session."
   (let ((model (duet-model-test-model t))
         (seq 1000))
     (pcase-dolist (`(,kind . ,data)
@@ -310,7 +310,7 @@
       (should (equal (duet-session-leaf-id session) "r5")))))
 
 (ert-deftest duet-model-test-events-during-loading ()
-  "Events that arrive while a conversation loads are applied once, after it."
+  "Events that arrive while a session loads are applied once, after it."
   (let* ((model (duet-model-test-model))
          (session (duet-model-session model "t1")))
     (setf (duet-session-loaded session) 'loading)
@@ -435,7 +435,7 @@ The length of its message is in UTF-16 code units; some characters take two."
                                          :prompt "Mend it all" :summary "Mend it all"))
     (should (equal (duet-session-name session) "Mend it all"))))
 
-(ert-deftest duet-model-test-named-by-its-conversation ()
+(ert-deftest duet-model-test-named-by-its-first-prompt ()
   "A session that its agent continued is named after its first prompt.
 Its last turn has no prompt, and the model requests nothing more."
   (let* ((model (duet-model-create))

@@ -109,7 +109,7 @@ The session has finished its first turn."
     (insert "one\ntwo ")
     (call-interactively #'duet-section-toggle-all)
     (should-not (invisible-p (1- (cdr (duet-reply--bounds)))))
-    ;; Reloading the conversation keeps the box.
+    ;; Reloading the session keeps the box.
     (duet-transcript-refresh)
     (duet-test-wait-for-text (current-buffer) "That is all\\(.*\n\\)*\n❯ one\ntwo nted text\n\n\\'")))
 

@@ -18,7 +18,7 @@
   "Return a function that answers a multiple-choice question with CHAR."
   (lambda (_ choices &rest _) (assq char choices)))
 
-(ert-deftest duet-rewind-test-files-and-conversation ()
+(ert-deftest duet-rewind-test-files-and-prompt ()
   "Rewinding restores the files and the prompt; it can be undone for the files."
   (duet-test-need "git")
   (duet-test-with-project connection

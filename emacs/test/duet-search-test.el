@@ -1,4 +1,4 @@
-;;; duet-search-test.el --- Tests of the search in all conversations  -*- lexical-binding: t; -*-
+;;; duet-search-test.el --- Tests of the search in all sessions  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -118,19 +118,19 @@
   "Opening a match loads an unknown session and its earlier messages."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet tools:130 pelican"))
-           (thread (duet-session-id session))
+           (uuid (duet-session-id session))
            (duet-history-messages 20))
       (duet-test-wait-for-state session 'completed)
       (let ((results (duet-search-test-results connection "pelican")))
         ;; As if the session were older than all listed ones.
-        (remhash thread (duet-model-sessions (duet-connection-model connection)))
+        (remhash uuid (duet-model-sessions (duet-connection-model connection)))
         (clrhash (duet-model-turns (duet-connection-model connection)))
         (save-window-excursion
           (with-current-buffer results
             (goto-char (point-min))
             (call-interactively #'duet-search-visit))
           (let ((buffer (duet-test-wait-for
-                         (when-let ((new (duet-connection-session connection thread)))
+                         (when-let ((new (duet-connection-session connection uuid)))
                            (duet-transcript-buffer new)))))
             (duet-test-wait-for (with-current-buffer buffer
                                   (looking-at-p "pelican")))

@@ -205,10 +205,10 @@ bound to the connection of the project."
 (defun duet-test-launch (connection query &rest more)
   "Launch a session for QUERY through CONNECTION; return it.
 MORE are other parameters of session.start."
-  (let ((thread (duet-get-string (duet-test-request connection 'session.start
-                                                    (cl-list* :prompt query more))
-                                 :session_uuid)))
-    (duet-test-wait-for (duet-connection-session connection thread))))
+  (let ((uuid (duet-get-string (duet-test-request connection 'session.start
+                                                  (cl-list* :prompt query more))
+                               :session_uuid)))
+    (duet-test-wait-for (duet-connection-session connection uuid))))
 
 (defun duet-test-wait-for-state (session &rest states)
   "Wait until SESSION is in one of STATES."

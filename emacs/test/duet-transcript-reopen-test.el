@@ -133,7 +133,7 @@
                                  "❯ quiet fail\\(.*\n\\)*✗ Failed.*\n\n❯ quiet later")))))
 
 (ert-deftest duet-transcript-test-earlier ()
-  "A long conversation is shown from its end, and earlier messages on request."
+  "A long session is shown from its end, and earlier messages on request."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet tools:60"))
            (duet-history-messages 30)

@@ -37,7 +37,7 @@ func acpAdds(c cell) (measurement, error) {
 	var rates [2][]float64
 	for range acpTurns {
 		for i, command := range [][]string{{c.server.agent, "agent"}, duet} {
-			heard, wall, err := acpRun(command, p, calls, chunks, c.patience(runLimit))
+			heard, wall, err := acpRun(command, p, calls, chunks, c.patience(turnLimit))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", command[0], err)
 			}

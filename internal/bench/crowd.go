@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// A crowd is how many conversations a database has, at scale 1 and with the
+// A crowd is how many sessions a database has, at scale 1 and with the
 // constants below: 10,000 of them, 20,000 turns, 1,000,000 events and 200,000
 // messages and tool calls.
 const (
@@ -26,8 +26,8 @@ const (
 	itemsOfTurn   = 10
 	eventsOfTurn  = 50
 	crowdPending  = 100 // approvals that wait
-	// longConversation is how many of the turns belong to one session.
-	longConversation = 50
+	// longSession is how many of the turns belong to one session.
+	longSession = 50
 )
 
 // crowd is a place with a great database: a new one, or the one of an earlier
@@ -62,13 +62,13 @@ func (c cell) fillNew(p place) error {
 	begin := time.Now()
 	err := fill(context.Background(), p, c.count(crowdSessions))
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "  a database with %d conversations took %v\n", c.count(crowdSessions), time.Since(begin).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "  a database with %d sessions took %v\n", c.count(crowdSessions), time.Since(begin).Round(time.Second))
 	}
 	return err
 }
 
 // fill makes a database in a place, as the user of that place would. The longest
-// conversation is the first.
+// session is the first.
 func fill(ctx context.Context, p place, sessions int) error {
 	db, err := sqlite.Open(ctx, p.database(), store.Options{})
 	if err == nil {
@@ -101,11 +101,11 @@ func fillStore(ctx context.Context, db *sqlite.Store, p place, sessions int) err
 	return err
 }
 
-// addSession adds the n-th conversation.
+// addSession adds the n-th session.
 func addSession(t store.Tx, p place, n int) error {
 	at := time.Now().Add(time.Duration(n-crowdSessions) * time.Minute)
 	session := domain.Session{
-		UUID: uuid.NewString(), Title: fmt.Sprintf("Conversation %d", n), CWD: fmt.Sprintf("%s/part-%d", p.root, n%200), Agent: "bench",
+		UUID: uuid.NewString(), Title: fmt.Sprintf("Session %d", n), CWD: fmt.Sprintf("%s/part-%d", p.root, n%200), Agent: "bench",
 		NativeSession: uuid.NewString(), Mode: "default", Archived: n%10 == 3, Created: at, Active: at,
 	}
 	if err := t.InsertSession(&session); err != nil {
@@ -116,7 +116,7 @@ func addSession(t store.Tx, p place, n int) error {
 	}
 	turns := turnsOfEach
 	if n == 0 {
-		turns = longConversation
+		turns = longSession
 	}
 	parent := int64(0)
 	for i := range turns {
@@ -138,7 +138,7 @@ func addSession(t store.Tx, p place, n int) error {
 			return err
 		}
 		parent = turn.ID
-		if err := addConversation(t, turn, n); err != nil {
+		if err := addItems(t, turn, n); err != nil {
 			return err
 		}
 	}
@@ -152,8 +152,8 @@ func addSession(t store.Tx, p place, n int) error {
 	})
 }
 
-// addConversation adds events, items and a changed file to a turn.
-func addConversation(t store.Tx, turn domain.Turn, n int) error {
+// addItems adds events, items and a changed file to a turn.
+func addItems(t store.Tx, turn domain.Turn, n int) error {
 	event := func(p domain.Payload) (int64, error) {
 		return t.Append(turn.Event(p))
 	}

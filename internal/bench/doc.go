@@ -39,9 +39,9 @@
 //   - Each reply is compared byte for byte with the expected one. A server that
 //     replies wrongly or out of order fails its cell.
 //
-// Some workloads measure features of duet-rpc alone: runs of an agent
+// Some workloads measure features of duet-rpc alone: turns of an agent
 // (peers/agent.go, which puts the time into its messages), the event log, and
-// long lists of conversations. Their figures are absolute. They have their own
+// long lists of sessions. Their figures are absolute. They have their own
 // table with the least and the most of the rounds, and depend on the machine
 // and its load. An agent, an executor, the hub and the load generator are four
 // processes: with fewer processors, other programs on the machine change p99.

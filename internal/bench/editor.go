@@ -189,7 +189,7 @@ func (e *editor) exchange(method string, params any) (answer, error) {
 	}
 }
 
-// launch starts a run and returns the id of its session.
+// launch starts a session and returns HumanLayer's id of its first turn.
 func (e *editor) launch(prompt string) (string, error) {
 	var launched struct {
 		SessionID string `json:"session_id"`
@@ -198,7 +198,7 @@ func (e *editor) launch(prompt string) (string, error) {
 	return launched.SessionID, err
 }
 
-// goOn starts another run of a session's conversation and returns the id of that run's session.
+// goOn starts another turn of a session and returns HumanLayer's id of that turn.
 func (e *editor) goOn(session, prompt string) (string, error) {
 	var launched struct {
 		SessionID string `json:"session_id"`
@@ -207,7 +207,7 @@ func (e *editor) goOn(session, prompt string) (string, error) {
 	return launched.SessionID, err
 }
 
-// await waits until a run has ended well.
+// await waits until a turn has ended well.
 func (e *editor) await(session string, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; {
 		var state struct {
@@ -223,9 +223,9 @@ func (e *editor) await(session string, limit time.Duration) error {
 		case status == "completed":
 			return nil
 		case status == "failed" || status == "interrupted":
-			return fmt.Errorf("the run has %s: %s", status, state.Session.Error)
+			return fmt.Errorf("the turn has %s: %s", status, state.Session.Error)
 		case time.Now().After(deadline):
-			return fmt.Errorf("the run is %s after %v", status, limit)
+			return fmt.Errorf("the turn is %s after %v", status, limit)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

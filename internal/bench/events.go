@@ -28,8 +28,8 @@ const (
 	messageCount = 200
 	// chunkFlood is how many chunks are sent as fast as they are taken, at scale 1.
 	chunkFlood = 100_000
-	// runLimit is how long a run of these may take, at scale 1.
-	runLimit = time.Minute
+	// turnLimit is how long a turn of these may take, at scale 1.
+	turnLimit = time.Minute
 )
 
 // in runs work with an editor in a new project.
@@ -99,7 +99,7 @@ func (c cell) latencies(n int, prompt, kind, mark string) ([]time.Duration, erro
 		if err != nil {
 			return err
 		}
-		if err := e.await(session, c.patience(runLimit)); err != nil {
+		if err := e.await(session, c.patience(turnLimit)); err != nil {
 			return err
 		}
 		for deadline := time.Now().Add(time.Second); int(heard.Load()) < n; time.Sleep(time.Millisecond) {
@@ -149,7 +149,7 @@ func deltaLatency(c cell) (m measurement, err error) {
 			return err
 		}
 		found := make(chan error, 1)
-		ctx, stop := context.WithTimeout(context.Background(), c.patience(runLimit))
+		ctx, stop := context.WithTimeout(context.Background(), c.patience(turnLimit))
 		defer stop()
 		go func() {
 			var err error
@@ -163,7 +163,7 @@ func deltaLatency(c cell) (m measurement, err error) {
 		if err := <-found; err != nil {
 			return err
 		}
-		return e.await(session, c.patience(runLimit))
+		return e.await(session, c.patience(turnLimit))
 	}, nil)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func chunkThroughput(c cell) (m measurement, err error) {
 		if err != nil {
 			return err
 		}
-		if err := e.await(session, c.patience(runLimit)); err != nil {
+		if err := e.await(session, c.patience(turnLimit)); err != nil {
 			return err
 		}
 		wall := time.Since(begin)
@@ -291,7 +291,7 @@ func checkLog(database string, n int) error {
 	return nil
 }
 
-// hubMemory measures what an opened hub takes, before and after a run, and
+// hubMemory measures what an opened hub takes, before and after a turn, and
 // while a subscriber does not read.
 func hubMemory(c cell) (m measurement, err error) {
 	m = measurement{}
@@ -314,7 +314,7 @@ func hubMemory(c cell) (m measurement, err error) {
 		if err != nil {
 			return err
 		}
-		if err := e.await(session, c.patience(runLimit)); err != nil {
+		if err := e.await(session, c.patience(turnLimit)); err != nil {
 			return err
 		}
 		time.Sleep(idlePause)
@@ -343,7 +343,7 @@ func hubMemory(c cell) (m measurement, err error) {
 		if err != nil {
 			return err
 		}
-		return e.await(session, c.patience(runLimit))
+		return e.await(session, c.patience(turnLimit))
 	}, func(time.Time, []byte) {
 		reading.Lock()
 		reading.Unlock()

@@ -96,7 +96,7 @@ func firstWords(c cell) (measurement, error) {
 				select {
 				case at := <-heard:
 					at.toAgent -= time.Duration(begin.UnixNano())
-					return at, e.await(id, c.patience(runLimit))
+					return at, e.await(id, c.patience(turnLimit))
 				case <-time.After(patience):
 					return wordTime{}, fmt.Errorf("no word in %v", patience)
 				}
@@ -174,7 +174,7 @@ func bareSession(c cell, p place) (say func() (wordTime, error), end func() erro
 	say = func() (at wordTime, err error) {
 		begin := time.Now()
 		if agent == nil {
-			if agent, err = startAgent([]string{c.server.agent, "agent"}, p, c.patience(runLimit)); err != nil {
+			if agent, err = startAgent([]string{c.server.agent, "agent"}, p, c.patience(turnLimit)); err != nil {
 				return at, err
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // listingCalls is how often each listing is called, at scale 1.
 const listingCalls = 100
 
-// listEverything measures calls on a database of a great many conversations.
+// listEverything measures calls on a database of a great many sessions.
 func listEverything(c cell) (m measurement, err error) {
 	p, err := c.crowd()
 	if err != nil {
@@ -79,7 +79,7 @@ func listEverything(c cell) (m measurement, err error) {
 }
 
 // sessionsOf lists the newest sessions, and as the last one the last of the
-// long conversation; and it tells the number of the last event.
+// long session; and it tells the number of the last event.
 func sessionsOf(e *editor) (sessions []listed, last int64, err error) {
 	var page struct {
 		Sessions []listed `json:"sessions"`
@@ -90,7 +90,7 @@ func sessionsOf(e *editor) (sessions []listed, last int64, err error) {
 	var long struct {
 		Session listed `json:"session"`
 	}
-	if err := e.call("getSessionState", map[string]any{"session_id": fmt.Sprintf("task-%04d", longConversation)}, &long); err != nil {
+	if err := e.call("getSessionState", map[string]any{"session_id": fmt.Sprintf("task-%04d", longSession)}, &long); err != nil {
 		return nil, 0, err
 	}
 	var status struct {

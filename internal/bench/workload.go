@@ -72,7 +72,7 @@ var workloads = []workload{{
 	name: "hub-memory", purpose: "resident memory of the hub",
 	run: hubMemory, figures: []*figure{hubFresh, hubIdle, hubDeaf}, alone: true, rounds: 1,
 }, {
-	name: "lists", purpose: "list and get methods on 10,000 conversations with 1,000,000 events",
+	name: "lists", purpose: "list and get methods on 10,000 sessions with 1,000,000 events",
 	run: listEverything, figures: listingFigures(), alone: true, rounds: 1,
 }}
 

@@ -266,7 +266,7 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "_session/turn_ended", "params": map[string]any{"sessionId": a.session, "stopReason": stop}})
 }
 
-// prompted returns the prompt in a message, without what Duet tells about the conversation before.
+// prompted returns the prompt in a message, without what Duet tells about the session before.
 func prompted(message string) string {
 	if at := strings.LastIndex(message, lastMessage); at >= 0 {
 		message = message[at+len(lastMessage):]

@@ -18,8 +18,8 @@ import (
 // the calls whose responses the test checks.
 type board struct {
 	mu        sync.Mutex
-	questions map[string]*question // by approval
-	runs      map[string]*knownRun // by session
+	questions map[string]*question  // by approval
+	turns     map[string]*knownTurn // by turn_uuid
 	launches  []launch
 	calls     []call
 	seen      map[int64]time.Time // by seq: when an event was first received
@@ -41,7 +41,7 @@ type question struct {
 	open   bool
 }
 
-type knownRun struct {
+type knownTurn struct {
 	session, thread, state string
 	first                  int64 // the seq of its first event
 }
@@ -93,10 +93,10 @@ func (b *board) take(e eventstream.Event) {
 			return
 		}
 		first := e.Seq
-		if known := b.runs[e.TurnUUID]; known != nil {
+		if known := b.turns[e.TurnUUID]; known != nil {
 			first = known.first
 		}
-		b.runs[e.TurnUUID] = &knownRun{e.TurnUUID, d.SessionUUID, d.State, first}
+		b.turns[e.TurnUUID] = &knownTurn{e.TurnUUID, d.SessionUUID, d.State, first}
 	case "approval.opened":
 		if q := b.questions[d.ApprovalID]; q == nil {
 			b.questions[d.ApprovalID] = &question{id: d.ApprovalID, opened: time.Now(), open: true}
@@ -139,17 +139,17 @@ func (b *board) any(choose func(n int) int) (id string, ok bool) {
 	return all[choose(len(all))], true
 }
 
-// session returns a session in one of the states that is the last one of its conversation.
+// session returns the session_id of a turn in one of the states that is the last one of its session.
 func (b *board) session(choose func(n int) int, states ...string) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	last := make(map[string]*knownRun) // by thread
-	for _, r := range b.runs {
+	last := make(map[string]*knownTurn) // by thread_id
+	for _, r := range b.turns {
 		if other := last[r.thread]; other == nil || r.first > other.first {
 			last[r.thread] = r
 		}
 	}
-	var fit []*knownRun
+	var fit []*knownTurn
 	for _, r := range last {
 		if slices.Contains(states, r.state) {
 			fit = append(fit, r)
@@ -158,7 +158,7 @@ func (b *board) session(choose func(n int) int, states ...string) (id string, ok
 	if len(fit) == 0 {
 		return "", false
 	}
-	slices.SortFunc(fit, func(x, y *knownRun) int { return cmp.Compare(x.session, y.session) })
+	slices.SortFunc(fit, func(x, y *knownTurn) int { return cmp.Compare(x.session, y.session) })
 	return fit[choose(len(fit))].session, true
 }
 

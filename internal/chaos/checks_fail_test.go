@@ -156,5 +156,5 @@ func TestEnds(t *testing.T) {
 	s := e.Sessions["s"]
 	s.State = "running"
 	e.Sessions["s"] = s
-	assert.Len(t, e.ends(), 2, "and a run has not ended")
+	assert.Len(t, e.ends(), 2, "and a turn has not ended")
 }

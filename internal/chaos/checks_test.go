@@ -27,7 +27,7 @@ const (
 	checkRegister  = "a question is not a write-once register"
 	checkQueue     = "no order of the calls explains a queue"
 	checkChange    = "no order of the calls explains a reviewed change"
-	checkConv      = "no order of the calls explains a conversation"
+	checkConv      = "no order of the calls explains a session"
 	checkPrompts   = "a queued prompt is lost, altered or repeated"
 	checkFiles     = "a file does not have its reviewed content"
 	checkApproved  = "an acknowledged approval led neither to its action nor to an open question"
@@ -99,12 +99,12 @@ func explained[T interface{ spanned() span }](check string, model porcupine.Mode
 // its question is open again. If the agent received the approval, the open question must have a
 // reason. approved returns the number of judged approvals.
 //
-// The check holds at rest, before any client continues a session. It skips the threads that a
+// The check holds at rest, before any client continues a session. It skips the sessions that a
 // person interrupted, and approvals whose repeated question a newer turn closed. It also skips a
 // repeated approval if its turn completed before the agent received it: Duet keeps such an answer
 // for the next turn.
 func (e *evidence) approved() (found []finding, of int) {
-	stopped := make(map[string]bool) // threads
+	stopped := make(map[string]bool) // thread_ids
 	for id := range e.Stopped {
 		stopped[e.Sessions[id].ThreadID] = true
 	}
@@ -153,14 +153,14 @@ func (e *evidence) approved() (found []finding, of int) {
 		}
 		s := e.Sessions[a.SessionID]
 		found = append(found, finding{checkApproved, fmt.Sprintf(
-			"step %s: question %s (stale: %t) was approved (%s) at event %d; the agent received it: %t; its run is %s %s",
+			"step %s: question %s (stale: %t) was approved (%s) at event %d; the agent received it: %t; its turn is %s %s",
 			step, last.approval, a.Stale, last.answer.Words, last.seq, reported, s.State, s.ErrorCode,
 		)})
 	}
 	return found, of
 }
 
-// completedSince reports whether a turn that an answer started has completed in a thread since a
+// completedSince reports whether a turn that an answer started has completed in a session since a
 // moment.
 func (e *evidence) completedSince(thread string, at time.Time) bool {
 	for _, s := range e.Sessions {

@@ -13,25 +13,25 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// Numbers of the conversations that several people edit at once, and limits of their queues.
+// Numbers of the sessions that several people edit at once, and limits of their queues.
 const (
-	sharedQueues        = 2
-	sharedConversations = 3
-	mostPrompts         = 25 // of a queue
-	longestQueue        = 8
+	sharedQueues   = 2
+	sharedSessions = 3
+	mostPrompts    = 25 // of a queue
+	longestQueue   = 8
 )
 
-// shared holds the conversations of a round that people edit at once. The board guards prompts.
+// shared holds the sessions of a round that people edit at once. The board guards prompts.
 type shared struct {
-	queues        []string // threads
-	review        string   // session that has changed reviewedFiles
-	conversations []chosenIDs
-	threads       map[string]bool // of all of them
-	prompts       map[string]int  // sent prompts, by thread
-	versions      int             // of all prompts
+	queues   []string // their thread_ids
+	review   string   // session that has changed reviewedFiles
+	sessions []chosenIDs
+	threads  map[string]bool // of all of them
+	prompts  map[string]int  // sent prompts, by thread
+	versions int             // of all prompts
 }
 
-// chosenIDs are the ids of a conversation that its clients chose.
+// chosenIDs are the ids of a session that its clients chose.
 type chosenIDs struct{ launch, thread string }
 
 // newID returns a random UUID.
@@ -40,7 +40,7 @@ func newID(r *rand.Rand) string {
 	return fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(a), uint16(a>>32), uint16(a>>48)&0xfff, uint16(b>>48)&0xfff, b&0xffffffffffff)
 }
 
-// prepare launches the shared conversations, before any process is killed.
+// prepare launches the shared sessions, before any process is killed.
 func (r *round) prepare(ctx context.Context) bool {
 	p := r.editor(8)
 	defer p.leave()
@@ -67,9 +67,9 @@ func (r *round) prepare(ctx context.Context) bool {
 		}
 		s.queues = append(s.queues, reported.ThreadID)
 	}
-	for range sharedConversations {
+	for range sharedSessions {
 		one := chosenIDs{newID(r.rand), newID(r.rand)}
-		s.conversations, s.threads[one.thread] = append(s.conversations, one), true
+		s.sessions, s.threads[one.thread] = append(s.sessions, one), true
 	}
 	if !launch(object{"query": editPrompt, "agent": "editing"}) {
 		return false
@@ -78,7 +78,7 @@ func (r *round) prepare(ctx context.Context) bool {
 	return r.atRest(ctx, p)
 }
 
-// edit performs one random action on a shared conversation, and sometimes kills a process after the
+// edit performs one random action on a shared session, and sometimes kills a process after the
 // acknowledgement.
 func (p *person) edit(ctx context.Context) {
 	var outcome string
@@ -161,7 +161,7 @@ func (p *person) promptOf(version string) string {
 	return queuedPrompt(version, time.Duration(20+p.rand.IntN(250))*time.Millisecond)
 }
 
-// A readQueue is a queue with its thread.
+// A readQueue is a queue with the thread_id of its session.
 type readQueue struct {
 	queuedPrompts
 	thread string
@@ -260,10 +260,10 @@ func (p *person) changeCalled(c changeCall) string {
 	return c.Outcome
 }
 
-// manage launches, continues, interrupts, archives, restores, deletes or reads a conversation.
+// manage launches, continues, interrupts, archives, restores, deletes or reads a session.
 func (p *person) manage(ctx context.Context) string {
 	what := []string{convLaunch, convLaunch, convContinue, convInterrupt, convArchive, convRestore, convDelete, convRead, convRead, convRead}
-	return p.manageOne(ctx, p.board.shared.conversations[p.rand.IntN(sharedConversations)], what[p.rand.IntN(len(what))])
+	return p.manageOne(ctx, p.board.shared.sessions[p.rand.IntN(sharedSessions)], what[p.rand.IntN(len(what))])
 }
 
 func (p *person) manageOne(ctx context.Context, ids chosenIDs, what string) string {
@@ -306,13 +306,13 @@ func (p *person) manageOne(ctx context.Context, ids chosenIDs, what string) stri
 	return c.Outcome
 }
 
-// readShared reads all shared conversations at rest, and checks the reviewed files.
+// readShared reads all shared sessions at rest, and checks the reviewed files.
 func (r *round) readShared(ctx context.Context, p *person) {
 	s := &r.board.shared
 	for _, thread := range s.queues {
 		p.readQueue(ctx, thread)
 	}
-	for _, ids := range s.conversations {
+	for _, ids := range s.sessions {
 		p.manageOne(ctx, ids, convRead)
 	}
 	p.readChanges(ctx)

@@ -93,7 +93,7 @@ func (a shownApproval) step() (step string) {
 // byHuman is the decider of a human decision.
 const byHuman = "user"
 
-// byNewerTurn is the decider of a question that a newer turn of its conversation closed.
+// byNewerTurn is the decider of a question that a newer turn of its session closed.
 const byNewerTurn = "overtaken"
 
 // A verdict is the end of a question in the log.
@@ -123,8 +123,8 @@ func (e *evidence) verdicts() map[string][]verdict {
 	return m
 }
 
-// forked returns the works with questions in two conversations. This happens when a client
-// continues a session that an answer or another client continues, too.
+// forked returns the works with questions in two sessions. This happens when a client
+// continues a turn that an answer or another client continues, too.
 func (e *evidence) forked() map[string]bool {
 	threads, forked := make(map[string]string), make(map[string]bool)
 	for _, a := range e.Approvals {

@@ -122,8 +122,8 @@ func TestChangeModel(t *testing.T) {
 	}
 }
 
-// The model accepts the histories of a conversation, and rejects others.
-func TestConversationModel(t *testing.T) {
+// The model accepts the histories of a session, and rejects others.
+func TestSessionModel(t *testing.T) {
 	t.Parallel()
 	launch := func(s span, outcome, session string) convCall {
 		return convCall{span: s, What: convLaunch, Outcome: outcome, Session: session}

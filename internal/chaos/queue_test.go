@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Kinds of calls to the queue of a conversation.
+// Kinds of calls to the queue of a session.
 const (
 	queueAdd      = "add"
 	queueEdit     = "edit"
@@ -23,14 +23,14 @@ const (
 	queueCancel   = "cancel"
 )
 
-// Outcomes of the calls to queues, files and conversations. A call without a response is unknown.
+// Outcomes of the calls to queues, files and sessions. A call without a response is unknown.
 const (
 	done    = "done"
 	refused = "refused"
-	absent  = "absent" // there is no such conversation
+	absent  = "absent" // there is no such session
 )
 
-// A queueCall is a client's request about the queue of a conversation, or a change of the queue that
+// A queueCall is a client's request about the queue of a session, or a change of the queue that
 // the log reports.
 type queueCall struct {
 	span
@@ -216,7 +216,7 @@ func (e *evidence) prompts() (found []finding) {
 	}
 	for _, c := range e.Queues {
 		if s, ok := sessions[c.Name]; c.What == queueAdd && c.Outcome == done && (!ok || s.ThreadID != c.Thread) {
-			add("prompt %s was acknowledged in conversation %s; it is %s in %q", c.Name, c.Thread, s.State, s.ThreadID)
+			add("prompt %s was acknowledged in session %s; it is %s in %q", c.Name, c.Thread, s.State, s.ThreadID)
 		}
 	}
 	return found

@@ -51,7 +51,7 @@ type round struct {
 func newRound(t *testing.T, seed, number uint64) *round {
 	r := &round{
 		t: t, began: time.Now(),
-		board: &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time), continued: make(map[string]bool)},
+		board: &board{questions: make(map[string]*question), turns: make(map[string]*knownTurn), seen: make(map[int64]time.Time), continued: make(map[string]bool)},
 		rand:  rand.New(rand.NewPCG(seed, number)), interrupted: make(map[string]bool),
 	}
 	r.project = newProject(t)
@@ -74,7 +74,7 @@ func (r *round) run() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*restTime)
 	defer cancel()
 	if !r.prepare(ctx) {
-		r.found(checkUnsettled, "the shared conversations cannot be launched")
+		r.found(checkUnsettled, "the shared sessions cannot be launched")
 		return
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), killingTime)
@@ -152,7 +152,7 @@ func (r *round) examine(ctx context.Context, p *person) {
 	picture := func(object string) string { return filepath.Join(r.project.dir, "picture-"+object+".html") }
 	r.findings = slices.Concat(r.findings, e.launches(), e.permits(), e.views(r.views), e.ends(), e.prompts(),
 		e.registers(picture), explained(checkQueue, queueModel, e.queues(), picture),
-		explained(checkChange, changeModel, e.reviews(), picture), explained(checkConv, convModel, e.conversations(), picture))
+		explained(checkChange, changeModel, e.reviews(), picture), explained(checkConv, convModel, e.shared(), picture))
 }
 
 // quietLooks is the number of consecutive polls without activity in a project at rest. An agent may
@@ -229,10 +229,10 @@ func (r *round) answerAll(ctx context.Context, p *person) (n int) {
 	return n
 }
 
-// continueAll continues each ended conversation once, also a completed one: its agent may have died
+// continueAll continues each ended session once, also a completed one: its agent may have died
 // before it continued by itself. A continuation that does not complete is a finding.
 func (r *round) continueAll(ctx context.Context, p *person, continued map[string]bool) (n int) {
-	last := make(map[string]shownSession) // by thread
+	last := make(map[string]shownSession) // by thread_id
 	for _, s := range r.sessions(ctx, p) {
 		if other, ok := last[s.ThreadID]; !ok || s.TaskID > other.TaskID {
 			last[s.ThreadID] = s

@@ -233,7 +233,7 @@ func printCommand(out io.Writer, p registry.Plan) {
 
 const removeHelp = `Remove an agent that ` + "`duet-rpc agents add`" + ` added: its part of your
 config.toml, and its unpacked files. You see what would be removed, and are asked
-first. Conversations with it stay, and cannot be continued. Downloads of npx and uvx
+first. Sessions with it stay, and cannot be continued. Downloads of npx and uvx
 stay, and so do the agent's own files, such as a login: ` + "`duet-rpc agents logout`" + ` signs out.
 
 An agent that works in this project cannot be removed.
@@ -306,7 +306,7 @@ func printRemoval(out io.Writer, r Record, edit *config.Edit, directories []stri
 			fmt.Fprintf(out, "  %s\n", term.Quoted(d))
 		}
 	}
-	fmt.Fprintln(out, "\nConversations with it cannot be continued. Agents of it that work in other projects may fail.")
+	fmt.Fprintln(out, "\nSessions with it cannot be continued. Agents of it that work in other projects may fail.")
 }
 
 const updateHelp = `Update agents that ` + "`duet-rpc agents add`" + ` added, from the registry
@@ -500,7 +500,7 @@ func update(cmd *cobra.Command, s *settings, u updateOptions, records *records, 
 			return err
 		}
 	}
-	// Open conversations may still use the previous version, but none before it.
+	// Open sessions may still use the previous version, but none before it.
 	old := slices.DeleteFunc(slices.Clone(is.Directories), func(d string) bool {
 		return d == plan.Directory || len(r.Directories) > 0 && d == r.Directories[len(r.Directories)-1]
 	})
@@ -534,7 +534,7 @@ func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r 
 		printLines(out, "+ ", e.Text)
 	}
 	printCommand(out, p)
-	fmt.Fprintf(out, "Conversations that are open go on with %s until their agents end.\n\n", term.Line(r.Version))
+	fmt.Fprintf(out, "Open sessions go on with %s until their agents end.\n\n", term.Line(r.Version))
 }
 
 // Records of added agents: their registry and the lines written into the configuration for

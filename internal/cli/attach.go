@@ -27,7 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const attachHelp = `Work in a terminal of the project's hub as if it were this one: what you type
+const attachHelp = `Work in a terminal of the project's daemon as if it were this one: what you type
 goes there, and what it prints appears here. C-] detaches; the program continues.
 Any number of people can attach to a terminal; its size is that of the one who
 attached, or resized, last.
@@ -44,13 +44,13 @@ First you see what the terminal printed last. If standard input is not a
 terminal, its contents are typed there, followed by C-d.
 
 Exit status: that of the program; 128 or more if a signal ended it; 0 if you
-detached; 1 if there is no such terminal, or the hub ended.`
+detached; 1 if there is no such terminal, or the daemon ended.`
 
 func newAttachCommand(s *settings) *cobra.Command {
 	var o attachOptions
 	cmd := &cobra.Command{
 		Use: "attach [TERMINAL] | attach --new [COMMAND...]", Annotations: begins(),
-		Short:   "Work in a terminal of the project's hub",
+		Short:   "Work in a terminal of the project's daemon",
 		Long:    attachHelp,
 		Example: "  duet-rpc attach --new\n  duet-rpc attach --new -- ls -la\n  duet-rpc attach --new --tmux work",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -424,7 +424,7 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 				return 0, err
 			}
 		case <-disconnected:
-			return 0, errors.New("the hub has gone")
+			return 0, errors.New("the daemon has gone")
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}

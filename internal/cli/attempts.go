@@ -88,7 +88,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	}
 	interrupted, err := attend()
 	for errors.Is(err, hubclient.ErrHubGone) && !interrupted && !place.Stopped() {
-		view.Note("the hub has gone; going on with another one")
+		view.Note("the daemon has gone; going on with another one")
 		if err = h.Again(); err == nil {
 			err = hubclient.OrGone(ctx, goOn(ctx, h.Client, sessions, text))
 		}

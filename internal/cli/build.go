@@ -132,7 +132,7 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	}
 	var r protocol.BuildResult
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("reading the hub's answer to build.run: %w", err)
+		return fmt.Errorf("reading the daemon's answer to build.run: %w", err)
 	}
 	progress(b.cmd, b.settings, "%s succeeded in %s%s", r.Name, term.Duration(time.Since(begun)), r.Found())
 	return nil

@@ -168,7 +168,7 @@ func revoke(cmd *cobra.Command, s *settings, store *config.Store, path string) e
 	if s.JSON {
 		return term.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", term.Quoted(path))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a running daemon ends the agents that it defines.\n", term.Quoted(path))
 	return err
 }
 

@@ -35,13 +35,13 @@ func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project)
 	return hubclient.Status(ctx, c)
 }
 
-const daemonHelp = `Each project has one daemon: the hub that runs the agents. Editors and commands that
+const daemonHelp = `Each project has one daemon, which runs the agents. Editors and commands that
 need it start it and connect to it. Its agents keep running when they end.
 
 A daemon ends by itself when it has had no client and nothing to do for 15 minutes
 (daemon.idle in your configuration).
 
-Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
+Exit status: 0 if it was done; 1 if it was not, or no daemon runs here.`
 
 // newDaemonCommand returns the daemon command.
 func newDaemonCommand(s *settings) *cobra.Command {
@@ -153,16 +153,16 @@ func afterInterrupt(ctx context.Context, s *settings, p project.Project) string 
 	}
 	status, err := statusOfHub(ctx, s.ForAnyBuild(), p)
 	if err != nil {
-		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` shows more"
+		return "interrupted; no daemon was started, but another process is the daemon here, and does not answer: `duet-rpc daemon status` shows more"
 	}
-	return fmt.Sprintf("interrupted; a hub runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
+	return fmt.Sprintf("interrupted; a daemon runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
 }
 
 func newStart(s *settings) *cobra.Command {
 	var foreground bool
 	cmd := &cobra.Command{
 		Use:   "start",
-		Short: "Start a hub for this project, and return when it answers",
+		Short: "Start a daemon for this project, and return when it answers",
 		Long:  daemonStartHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -184,26 +184,26 @@ func newStart(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			what := "a hub runs here already"
+			what := "a daemon runs here already"
 			if started {
 				what = "started"
 			}
 			return printHub(cmd.OutOrStdout(), s, status, what)
 		},
 	}
-	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")
+	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the daemon in this process, instead of in the background")
 	return cmd
 }
 
-const daemonStatusHelp = `Show whether a hub runs here, and its work. With --json, also where the files of
+const daemonStatusHelp = `Show whether a daemon runs here, and its work. With --json, also where the files of
 the project are, as duet-rpc paths prints them.
 
-Exit status: 0 if a hub runs here, 1 if not.`
+Exit status: 0 if a daemon runs here, 1 if not.`
 
 func newStatus(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Print whether a hub runs here, and its work",
+		Short: "Print whether a daemon runs here, and its work",
 		Long:  daemonStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -214,7 +214,7 @@ func newStatus(s *settings) *cobra.Command {
 			status, err := statusOfHub(cmd.Context(), s.ForAnyBuild(), p)
 			if hubprocess.IsNone(err) {
 				if broken := host.CannotOpen(cmd.Context(), p); broken != nil {
-					return fmt.Errorf("no hub runs here, and none can start: %w", broken)
+					return fmt.Errorf("no daemon runs here, and none can start: %w", broken)
 				}
 			}
 			if err != nil {
@@ -280,7 +280,7 @@ func printHub(out io.Writer, s *settings, hub hubclient.HubStatus, what string) 
 const lookAgain = time.Second
 
 // stopDaemon asks the project's hub to end and waits until it has ended. It calls note with
-// what it waits for. With force it kills a hub that does not answer.
+// what it waits for. With force it kills a daemon that does not answer.
 func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status hubclient.HubStatus, killed bool, err error) {
 	within := host.DrainWithin + s.AnswerWithin
 	if force {
@@ -353,10 +353,10 @@ const killedWithin = 30 * time.Second
 func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (status hubclient.HubStatus, err error) {
 	pid, held := p.Holder(ctx)
 	if !held {
-		return status, errors.New("the hub has ended by itself")
+		return status, errors.New("the daemon has ended by itself")
 	}
 	if pid == 0 {
-		return status, fmt.Errorf("the hub does not answer, and nothing in %s says which process it is: end it yourself", p.StateDir)
+		return status, fmt.Errorf("the daemon does not answer, and nothing in %s says which process it is: end it yourself", p.StateDir)
 	}
 	process, err := os.FindProcess(pid) // a handle where the system has one, so that a reused pid is safe
 	if err != nil {
@@ -397,21 +397,21 @@ func isHolder(ctx context.Context, p project.Project, pid int) bool {
 }
 
 func cannotEnd(pid int, err error) error {
-	return fmt.Errorf("the hub (process %d) does not answer, and cannot be ended: %w", pid, err)
+	return fmt.Errorf("the daemon (process %d) does not answer, and cannot be ended: %w", pid, err)
 }
 
-const daemonStopHelp = `Stop the project's hub when its agents have finished, even if another client started
+const daemonStopHelp = `Stop the project's daemon when its agents have finished, even if another client started
 it. Agents that wait for an answer are interrupted at once, the others after 15 s;
-interrupted sessions can be continued. A connected editor gets a new hub as soon as
-it needs one. --force does not wait, and kills a hub that does not answer.
+interrupted sessions can be continued. A connected editor gets a new daemon as soon as
+it needs one. --force does not wait, and kills a daemon that does not answer.
 
-Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
+Exit status: 0 if the daemon has ended; 1 if it has not, or no daemon runs here.`
 
 func newStop(s *settings) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "Stop the project's hub when its agents have finished (at most 15 s)",
+		Short: "Stop the project's daemon when its agents have finished (at most 15 s)",
 		Long:  daemonStopHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -426,7 +426,7 @@ func newStop(s *settings) *cobra.Command {
 				return term.ErrInterrupted
 			}
 			if hubprocess.IsNone(err) {
-				return errors.New("no hub runs here: there is none to stop")
+				return errors.New("no daemon runs here: there is none to stop")
 			}
 			if err != nil {
 				return turn.InWords(err)
@@ -438,6 +438,6 @@ func newStop(s *settings) *cobra.Command {
 			return printHub(cmd.OutOrStdout(), s, status, what)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")
+	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a daemon that does not answer")
 	return cmd
 }

@@ -447,7 +447,7 @@ func checkPreview(c *config.Config, root string) []finding {
 }
 
 // examineSessions checks what sessions need: the project, its configuration, its database,
-// agents, and a run.
+// agents, and a turn.
 func examineSessions(s *hubprocess.Settings) []finding {
 	p, err := s.Project()
 	if err != nil {

@@ -56,7 +56,7 @@ var editorTools = []view{
 	},
 }
 
-// serveEditorTools serves an agent of a conversation until it disconnects or ctx ends. It connects
+// serveEditorTools serves an agent of a session until it disconnects or ctx ends. It connects
 // to the hub for each call: a connection that stays would count as a client, for which the daemon
 // lives on.
 func serveEditorTools(ctx context.Context, in io.ReadCloser, out io.WriteCloser, s *hubprocess.Settings, session string) error {
@@ -102,7 +102,7 @@ func askEditor(ctx context.Context, s *hubprocess.Settings, p protocol.EditorCal
 }
 
 // errNoHub is what an agent learns about a hub that cannot be reached.
-var errNoHub = errors.New("the hub cannot be reached; `duet-rpc doctor` tells the user why")
+var errNoHub = errors.New("the daemon cannot be reached; `duet-rpc doctor` tells the user why")
 
 // forAgent returns the error of a call of the hub for an agent. Why there is no hub is for the user
 // alone: that may name files of the user, such as the database.

@@ -34,7 +34,7 @@ func TestAgentsLearnNoPathOfAMissingHub(t *testing.T) {
 			s := &hubprocess.Settings{Root: root, AnswerWithin: time.Minute}
 			_, err := askEditor(t.Context(), s, protocol.EditorCallParams{Tool: protocol.EditorSelection})
 			require.Error(t, err)
-			assert.Equal(t, "the hub cannot be reached; `duet-rpc doctor` tells the user why", err.Error())
+			assert.Equal(t, "the daemon cannot be reached; `duet-rpc doctor` tells the user why", err.Error())
 		})
 	}
 }

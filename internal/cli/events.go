@@ -24,12 +24,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
-const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
+const eventsHelp = `Print what happens in the project's daemon, a line for each event: its number in
 the log, the time, its kind, its turn, and a summary. With --json each line is an
 object: seq, kind, time, session, turn, turn_uuid, data; docs/methods.md lists the
 kinds.
 
-It runs until you interrupt it, even if the hub is replaced by another one;
+It runs until you interrupt it, even if another daemon replaces this one;
 --since N begins with the events after number N. With --no-follow it prints what
 the log contains so far (all of it, unless --since is given) and ends.
 
@@ -49,7 +49,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	var o eventsOptions
 	cmd := &cobra.Command{
 		Use:     "events",
-		Short:   "Print what happens in the project's hub",
+		Short:   "Print what happens in the project's daemon",
 		Long:    eventsHelp,
 		Example: "  duet-rpc events --session 12 --since 0\n  duet-rpc events --kinds approval.opened,approval.closed --json",
 		Args:    noArguments,
@@ -99,7 +99,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	defer stop()
 	off := c.OnState(func(state client.State) {
 		if state == client.Reconnecting {
-			fmt.Fprintln(cmd.ErrOrStderr(), "— the hub has gone; waiting for another one")
+			fmt.Fprintln(cmd.ErrOrStderr(), "— the daemon has gone; waiting for another one")
 		}
 	})
 	defer off()
@@ -177,7 +177,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-sub.Done():
-		return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+		return errors.Join(errors.New("the daemon sends no more events"), sub.Err())
 	}
 }
 

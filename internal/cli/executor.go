@@ -32,7 +32,7 @@ import (
 func newExecutorCommand(*settings) *cobra.Command {
 	return &cobra.Command{
 		Use:    "executor",
-		Short:  "Run agents for the hub (started by duet-rpc itself)",
+		Short:  "Run agents for the daemon (started by duet-rpc itself)",
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -155,7 +155,7 @@ Claude Code asks you in your editor or shell, instead of in its terminal, with
   claude mcp add duet -- duet-rpc mcp
   claude -p --permission-prompt-tool mcp__duet__request_permission "..."
 
-The hub is a daemon, which is started if none runs. A question stays open when the
+The project's daemon is started if none runs. A question stays open when the
 agent ends: an agent of the same name that asks it again gets the answer.
 
 With --session it is the server duet-editor, which Duet gives the agents that it starts:
@@ -195,11 +195,11 @@ func newMCP(s *settings) *cobra.Command {
 const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
 and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor
 chooses version 1 or version 2 of the protocol. Its sessions are
-sessions of the project's hub, with any agent behind: they outlive the editor,
-their questions are in the editor and in the inbox, and all clients of the hub see
+sessions of the project, with any agent behind: they outlive the editor,
+their questions are in the editor and in the inbox, and all clients of the daemon see
 them.
 
-The hub is a daemon, which is started if none runs. When the editor goes, turns
+The project's daemon is started if none runs. When the editor goes, turns
 continue and questions stay open, for another editor or for duet-rpc itself.
 
 Exit status: 0 when the editor has gone; 1 if it could not start.`

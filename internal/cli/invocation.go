@@ -141,10 +141,10 @@ func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 
 // hubStatusHelp is the help text on exit statuses that the commands over a hub share.
 const hubStatusHelp = `
-This talks to the project's hub, and starts a daemon if none runs. With --json the
-hub's answer is printed unchanged.
+This talks to the project's daemon, and starts it if none runs. With --json the
+daemon's answer is printed unchanged.
 
-Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub answers;
+Exit status: 0 if it succeeded; 1 if it was refused or failed, or no daemon answers;
 130 if you interrupted it (C-c twice ends at once).`
 
 // withHub runs do with a connection to the project's hub, until a signal arrives. Errors of
@@ -344,7 +344,7 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	f.Var((*durationValue)(&s.Limits.Timeout), "read-timeout", "how long one message may take to arrive, such as 30s")
 	f.Var((*bytesValue)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
 	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
-	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer a new client")
+	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a daemon may take to answer a new client")
 	f.DurationVar(&s.EndWithin, "end-within", 1900*time.Millisecond, "how long a process may take to end after a signal, or after its editor has left")
 	for _, name := range []string{"answer-within", "end-within"} { // for tests
 		_ = f.MarkHidden(name)

@@ -86,7 +86,7 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			term.Wrapped(text, 80, "  ")
 			term.CutToFit(text, 80)
 		},
-		"a conversation": func(text string) {
+		"a session": func(text string) {
 			r := turn.Transcript{Diff: text, Items: []*protocol.SessionItem{
 				{Item: protocol.Item{Type: protocol.ItemMessage, Role: "assistant", Text: text}},
 				{Item: protocol.Item{Type: protocol.ItemToolCall, Key: "1", ToolName: "Bash", Title: text, ToolInput: asInput(text), Result: text}},

@@ -211,9 +211,9 @@ func (t *tools) askHub(ctx context.Context, method string, params any) (json.Raw
 	}
 }
 
-// thread returns the conversation for an agent's questions. All agents of a name share it, so
+// session names the session for an agent's questions. All agents of a name share it, so
 // that a restarted agent finds the answers to its earlier questions.
-func (t *tools) thread(r *mcp.CallToolRequest) string {
+func (t *tools) session(r *mcp.CallToolRequest) string {
 	name := "agents"
 	if p := r.Session.InitializeParams(); p != nil && p.ClientInfo != nil && p.ClientInfo.Name != "" {
 		name = p.ClientInfo.Name
@@ -223,7 +223,7 @@ func (t *tools) thread(r *mcp.CallToolRequest) string {
 
 // askedIn says where an agent asks. The question stays open when the agent disconnects.
 func (t *tools) askedIn(r *mcp.CallToolRequest) protocol.AskedIn {
-	return protocol.AskedIn{Session: t.thread(r), WorkingDir: t.opts.CWD, Keep: true}
+	return protocol.AskedIn{Session: t.session(r), WorkingDir: t.opts.CWD, Keep: true}
 }
 
 const instructions = `Duet asks the people at the project for you, in their editor or shell. request_permission asks whether a tool may run (in Claude Code: --permission-prompt-tool), ask_user asks anything. Both wait for as long as it takes. The other tools show what agents do in the project, and change nothing.`

@@ -237,7 +237,7 @@ func newNavigate(s *settings) *cobra.Command {
 		Short: "Make all open previews go to an address",
 		Long: "Make all open previews go to an address, such as /about: editors, and browsers\n" +
 			"of `duet-rpc preview --capture`.\n\n" +
-			"Exit status: 0, also if no preview is open; 1 if there is no such page, or no hub.",
+			"Exit status: 0, also if no preview is open; 1 if there is no such page, or no daemon.",
 		Example: "  duet-rpc preview navigate /about",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return callPreview(cmd, s, "preview.navigate", protocol.PreviewParams{URL: args[0]})
@@ -252,7 +252,7 @@ func newRefresh(s *settings) *cobra.Command {
 		Short: "Make all open previews reload",
 		Long: "Make all open previews reload: editors, and browsers of\n" +
 			"`duet-rpc preview --capture`.\n\n" +
-			"Exit status: 0, also if no preview is open; 1 if there is no hub.",
+			"Exit status: 0, also if no preview is open; 1 if there is no daemon.",
 		Example: "  duet-rpc build && duet-rpc preview refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return callPreview(cmd, s, "preview.refresh", nil)

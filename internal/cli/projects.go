@@ -111,7 +111,7 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all sessions, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist. Git worktrees of\nsessions are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a hub runs there or the answer was no.",
+		Long:  "Delete all sessions, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist. Git worktrees of\nsessions are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a daemon runs there or the answer was no.",
 		Args:  exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {

@@ -22,8 +22,8 @@ import (
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
 
-It runs in the project's hub; a daemon is started if none runs. All clients of the hub
-can see it and answer its questions.
+It runs in the project's daemon, which is started if none runs. All clients of the
+daemon can see it and answer its questions.
 
 The agent's text goes to standard output as it comes; its tools, questions and
 changes of files go to standard error. One key answers a question: y allows, n denies,
@@ -199,7 +199,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	toItsEnd := func() (interrupted bool, err error) {
 		interrupted, err = p.attend(ctx, h.Client)
 		for err == nil && p.hubGone {
-			view.Note("the hub has gone; going on with another one")
+			view.Note("the daemon has gone; going on with another one")
 			if err = h.Again(); err == nil {
 				interrupted, err = p.attend(ctx, h.Client)
 			}
@@ -238,11 +238,11 @@ type prompting struct {
 	interrupts <-chan os.Signal
 
 	session protocol.Turn // the zero value until it has started
-	hubGone bool          // the hub ended before the session did, and the user did not stop it
+	hubGone bool          // the hub ended before the turn did, and the user did not stop it
 }
 
-// attend starts a session, or continues the session of a hub that has ended, and shows it to
-// its end.
+// attend starts a turn, or continues the turn of a hub that has ended, and shows it to its
+// end.
 func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted bool, err error) {
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
@@ -280,7 +280,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		}
 		started, err := startSession(ctx, c, p.view, o, text)
 		if err != nil {
-			return false, err // the session that has ended may be continued once more
+			return false, err // the turn that has ended may be continued once more
 		}
 		p.session = started
 	}
@@ -298,7 +298,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	return interrupted, err
 }
 
-// startSession launches or continues a session, and returns it.
+// startSession starts or continues a session, and returns its turn.
 func startSession(ctx context.Context, c *client.Client, view *turn.View, o promptOptions, text string) (protocol.Turn, error) {
 	started, err := startPrompt(ctx, c, o, text)
 	if err != nil {
@@ -315,7 +315,7 @@ func noteBeside(view *turn.View, started protocol.Started) {
 	}
 }
 
-// startPrompt launches or continues a session.
+// startPrompt starts or continues a session.
 func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	if err := o.gates.Check(); err != nil {
 		return started, err

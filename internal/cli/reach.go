@@ -131,7 +131,7 @@ func whySilent(ctx context.Context, s *settings) string {
 // gatesFail is the exit status of work whose gates still fail.
 const gatesFail = 4
 
-// statusOf returns the outcome of an attended session as an error with the exit status.
+// statusOf returns the outcome of an attended turn as an error with the exit status.
 func statusOf(session protocol.Turn, interrupted bool) error {
 	switch {
 	case session.Gates != nil && session.Gates.State == domain.LoopStopped && interrupted:
@@ -146,7 +146,7 @@ func statusOf(session protocol.Turn, interrupted bool) error {
 	return exitStatus(1)
 }
 
-// attending returns the options for attending a session.
+// attending returns the options for attending a turn.
 func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
 	return turn.Options{
 		Signals: signals, EndNow: func() { os.Exit(term.Status) },
@@ -190,11 +190,11 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	return nil
 }
 
-const callHelp = `Call any method of the project's hub and print its result as JSON. The second
+const callHelp = `Call any method of the project's daemon and print its result as JSON. The second
 argument has the parameters; - means that standard input has them.
 ` + "`duet-rpc call listMethods`" + ` lists the methods.
 
-If the hub refuses the call, the error is printed as
+If the daemon refuses the call, the error is printed as
 
   duet-rpc: MESSAGE (code N, kind K)
 
@@ -207,7 +207,7 @@ func newCallCommand(s *settings) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "call METHOD [JSON|-]", Annotations: begins(),
-		Short:   "Call any method of the project's hub",
+		Short:   "Call any method of the project's daemon",
 		Long:    callHelp,
 		Example: "  duet-rpc call daemon.status\n  duet-rpc call turn.get '{\"turn\":\"12.3\"}'",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -237,7 +237,7 @@ func newCallCommand(s *settings) *cobra.Command {
 			}
 			var indented bytes.Buffer
 			if err := json.Indent(&indented, raw, "", "  "); err != nil {
-				return fmt.Errorf("reading the hub's answer: %w", err)
+				return fmt.Errorf("reading the daemon's answer: %w", err)
 			}
 			return term.Raw(cmd.OutOrStdout(), indented.Bytes())
 		},

@@ -72,7 +72,7 @@ func Run(version string) int {
 }
 
 // withPicker returns the arguments with a value for a last --continue without one: the user
-// chooses the conversation.
+// chooses the session.
 func withPicker(args []string) []string {
 	if n := len(args); n > 0 && args[n-1] == "--continue" && !slices.Contains(args, "--") {
 		return append(slices.Clone(args[:n-1]), "--continue="+chosen)
@@ -397,7 +397,7 @@ func newVersionCommand(s *settings) *cobra.Command {
 }
 
 const pathsHelp = `Print where everything of this project is: its root, the directory of its state,
-the database, the hub's socket, the daemon's log, and the files of the
+the database, the daemon's socket and log, and the files of the
 configuration. A path is printed whether or not there is a file.
 
 Exit status: 0 if the project was found, 1 if not.`

@@ -146,9 +146,9 @@ func newPick(s *settings) *cobra.Command {
 	}
 }
 
-// pickSession lets the user choose a conversation on the terminal, and returns the id of its
-// last task; "" if they chose none.
-func pickSession(ctx context.Context, c *client.Client) (task string, err error) {
+// pickSession lets the user choose a session on the terminal, and returns its number; "" if they
+// chose none.
+func pickSession(ctx context.Context, c *client.Client) (number string, err error) {
 	sessions, _, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: "normal", Limit: new(uint(offered))})
 	if err != nil {
 		return "", err
@@ -163,7 +163,7 @@ func pickSession(ctx context.Context, c *client.Client) (task string, err error)
 	return strconv.FormatInt(sessions[n].Session, 10), nil
 }
 
-// offeredLines returns a line for each conversation, in columns.
+// offeredLines returns a line for each session, in columns.
 func offeredLines(list []protocol.Turn) (lines []string) {
 	var number, status int
 	for _, s := range list {
@@ -289,8 +289,8 @@ func noSession(status, agent string, archived bool) string {
 	return "there is no session here yet, or all are archived: `duet-rpc prompt \"…\"` begins one"
 }
 
-// noTask explains an empty list of tasks and what to do.
-func noTask(state, agent string) string {
+// noTurn explains an empty list of turns and what to do.
+func noTurn(state, agent string) string {
 	if which := asked(state, agent); which != "" {
 		return "there is no turn" + which + ": `duet-rpc session list --turns` lists them all"
 	}

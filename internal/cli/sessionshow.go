@@ -82,7 +82,7 @@ func newShow(s *settings) *cobra.Command {
 	return cmd
 }
 
-// look returns the format of a conversation on out.
+// look returns the format of a session on out.
 func (s *settings) look(out io.Writer) turn.Look {
 	columns, _, _ := term.Size(out)
 	return turn.Look{Columns: columns, Color: !s.NoColor && term.Draws(out) && term.ShowsColors()}
@@ -272,7 +272,7 @@ func worktreeWords(w *protocol.WorktreeState) string {
 	return "on the branch " + w.Branch
 }
 
-// agentOfSession returns the agent of a session, and the agent that continues its conversation
+// agentOfSession returns the agent of a turn, and the agent that continues its session
 // if it differs.
 func agentOfSession(x protocol.Turn) string {
 	if x.RequestedAgent == "" {

@@ -89,7 +89,7 @@ func newSessionForkCommand(s *settings) *cobra.Command {
 			"session of that turn stays as it is. The prompt is the other arguments, or standard\ninput if there are none.\n", true)
 }
 
-// newContinuingCommand returns a command that continues a session, or forks its conversation.
+// newContinuingCommand returns a command that continues a session or forks it.
 func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
 	var with turn.AttachFlags
 	var wait, steer bool

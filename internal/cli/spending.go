@@ -204,7 +204,7 @@ func number(n int64) string { return term.Number(int(n)) }
 
 // Gates: the flags that name them, and their results.
 
-// gateFlags select the gates of a run.
+// gateFlags select the gates of a turn.
 type gateFlags struct {
 	Gates         []string `json:"gates,omitempty"`
 	MaxIterations int      `json:"max_iterations,omitempty"`

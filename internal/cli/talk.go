@@ -24,27 +24,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// talking is a conversation at the terminal, with its commands.
+// talking is a session at the terminal, with its commands.
 type talking struct {
 	settings *settings
 	view     *turn.View
 	talk     *turn.Talk
 	root     string        // of the project
-	set      promptOptions // for the next new conversation
-	fork     string        // the session from which the next prompt forks; "": none
+	set      promptOptions // for the next new session
+	fork     string        // the turn from which the next prompt forks; "": none
 
 	agent protocol.AgentDescription // as it is known
 	files []string                  // for @; nil: not read yet
 	read  time.Time                 // when files were read
 }
 
-// canTalk reports whether a conversation can be held: standard input and output are a terminal.
+// canTalk reports whether the user can hold a session here: standard input and output are a terminal.
 func canTalk(s *settings) bool {
 	return !s.JSON && term.IsTerminal(os.Stdin) && term.IsTerminal(os.Stdout)
 }
 
-// runTalk holds a conversation until the user leaves it. o has the settings of a new one, or
-// the session to continue.
+// runTalk shows a session until the user leaves it. o has the settings of a new one, or
+// the one to continue.
 func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	p, err := s.Project()
 	if err != nil {
@@ -108,7 +108,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	}
 }
 
-// greet says which conversation this is.
+// greet says which session this is.
 func (t *talking) greet(session protocol.Turn) {
 	where := t.root
 	if home, err := os.UserHomeDir(); err == nil {
@@ -122,12 +122,12 @@ func (t *talking) greet(session protocol.Turn) {
 	}
 }
 
-// continues says which conversation the next prompt continues.
+// continues says which session the next prompt continues.
 func (t *talking) continues(s protocol.Turn) {
 	t.view.Note(term.Line("your next prompt continues \"" + term.Short(s.SessionTitle) + "\" after " + s.Name))
 }
 
-// goodbye says how to return to the conversation.
+// goodbye says how to return to the session.
 func (t *talking) goodbye() {
 	s := t.talk.Session
 	switch {
@@ -171,7 +171,7 @@ func (t *talking) footer() string {
 	return "  " + term.Line(strings.Join(append(parts, keys), " · "))
 }
 
-// ownMode returns the mode that the conversation's agent reports, if it has another name than Duet's
+// ownMode returns the mode that the session's agent reports, if it has another name than Duet's
 // modes and the mode in force, or "". In some of them it acts without asking.
 func (t *talking) ownMode() string {
 	s, now := t.talk.Session, t.agent.Reported().Mode
@@ -186,7 +186,7 @@ func (t *talking) ownMode() string {
 	return now.Current
 }
 
-// reported reads what the conversation's agent has reported, and the mode that is in force now.
+// reported reads what the session's agent has reported, and the mode that is in force now.
 func (t *talking) reported(ctx context.Context, c *client.Client) {
 	t.describe(ctx, c)
 	if t.talk.Session.ID == "" {
@@ -199,7 +199,7 @@ func (t *talking) reported(ctx context.Context, c *client.Client) {
 	}
 }
 
-// describe reads what is known of the conversation's agent.
+// describe reads what is known of the session's agent.
 func (t *talking) describe(ctx context.Context, c *client.Client) {
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
@@ -230,7 +230,7 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	if err == nil { // later prompts have what was set since
 		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""
 		if o.from == "" {
-			t.set.worktree = nil // it was for this conversation
+			t.set.worktree = nil // it was for this session
 		}
 		noteBeside(t.view, started)
 	}
@@ -252,7 +252,7 @@ func earlierPrompts(ctx context.Context, c *client.Client) (prompts []string) {
 	return prompts
 }
 
-// talkCommand is a command of a conversation.
+// talkCommand is a command of a session at the terminal.
 type talkCommand struct {
 	name, argument, note string
 	run                  talkFunc
@@ -474,7 +474,7 @@ func (p pairs) print() error {
 	return nil
 }
 
-// change changes settings of the conversation.
+// change changes settings of the session.
 func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams) error {
 	params.Session = protocol.Ref(t.talk.Session.ID)
 	r, _, err := hubclient.Call[protocol.SetSessionResult](ctx, c, "session.set", params)
@@ -503,7 +503,7 @@ func (t *talking) review(ctx context.Context, c *client.Client, _ string) error 
 }
 
 // rewind restores the files to their state before a turn, and has the next prompt continue the
-// conversation from there.
+// session from there.
 func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error {
 	session, _, err := hubclient.Turn(ctx, c, cmp.Or(id, t.talk.Session.ID))
 	if err != nil {
@@ -583,7 +583,7 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 	return err
 }
 
-// leaveWorktree has the next prompt continue a conversation whose worktree is gone in the project's
+// leaveWorktree has the next prompt continue a session whose worktree is gone in the project's
 // directory.
 func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protocol.Turn) {
 	t.set.agent, t.fork = s.Agent, s.ID

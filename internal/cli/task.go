@@ -43,7 +43,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "turn.list", p, func(r protocol.TurnList) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TURN", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
-				t.Empty(noTask(state.word, p.Agent))
+				t.Empty(noTurn(state.word, p.Agent))
 				for _, x := range r.Turns {
 					t.Row(x.Name, x.StateInWords(), x.Agent, term.Age(x.CreatedAt), term.Short(x.Summary))
 				}

@@ -278,8 +278,8 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 	assert.Equal(t, newWorld(t).load().Limits, w.load().Limits, "as it is printed it sets nothing")
 }
 
-// A higher limit of runs also keeps more agents, unless another limit is set.
-func TestAsManyAgentsAreKeptAsRunsAreAllowed(t *testing.T) {
+// A higher limit of turns also keeps more agents, unless another limit is set.
+func TestAsManyAgentsAreKeptAsTurnsAreAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "[limits]\nmax_turns = 7\n")
 	assert.Equal(t, 7, w.load().Limits.MostIdle())

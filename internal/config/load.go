@@ -200,7 +200,7 @@ func (c *Configuration) ConfirmsAnswers(agent string) bool {
 	return err != nil || a.Driver != DriverExecutor
 }
 
-// KeysOf returns the API keys for a run.
+// KeysOf returns the API keys for a turn.
 func (c *Configuration) KeysOf(turn domain.Turn) map[string]Key {
 	its, err := c.Current(turn.Restricted)
 	if err != nil {

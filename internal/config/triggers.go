@@ -95,7 +95,7 @@ func checkPattern(s string) error {
 // checkEventType refuses a type that no event has: its trigger would never act.
 func checkEventType(s string) error {
 	known := []string{FileCreate, FileModify, FileDelete, CronFired, ApprovalRequested, ApprovalResolved}
-	for _, state := range runStates {
+	for _, state := range turnStates {
 		known = append(known, "turn."+state)
 	}
 	if slices.Contains(known, s) {
@@ -240,8 +240,8 @@ func DefaultAutomation() Automation { return Automation{MaxDepth: 3, MaxPerHour:
 // defaultDebounce is how long files must stay unchanged before a trigger receives their changes.
 const defaultDebounce = 2 * time.Second
 
-// runStates are the states of runs that have events.
-var runStates = []string{"queued", "starting", "running", "waiting_input", "interrupting", "completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"}
+// turnStates are the states of turns that have events.
+var turnStates = []string{"queued", "starting", "running", "waiting_input", "interrupting", "completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"}
 
 // FitsType reports whether the trigger accepts events of a type and a source, apart from its
 // other conditions.
@@ -268,9 +268,9 @@ func (t Trigger) Watches() bool {
 	return slices.ContainsFunc([]string{FileCreate, FileModify, FileDelete}, func(kind string) bool { return t.FitsType(kind, SourceWatch) })
 }
 
-// FollowsRuns reports whether the trigger reacts to runs and approvals.
+// FollowsRuns reports whether the trigger reacts to turns and approvals.
 func (t Trigger) FollowsRuns() bool {
-	return slices.ContainsFunc(runStates, func(state string) bool { return t.FitsType("turn."+state, SourceTurn) }) ||
+	return slices.ContainsFunc(turnStates, func(state string) bool { return t.FitsType("turn."+state, SourceTurn) }) ||
 		slices.ContainsFunc([]string{ApprovalRequested, ApprovalResolved}, func(kind string) bool { return t.FitsType(kind, SourceApproval) })
 }
 

@@ -21,7 +21,7 @@ type launched struct {
 	there     *promise
 }
 
-// launch starts a session, or continues the conversation of another one.
+// launch starts a session, or continues one.
 func (r *recording) launch(method string, params object) *launched {
 	var got struct {
 		ID string `json:"session_id"`

@@ -124,8 +124,8 @@ func (c *Client) Pending() map[string]ShownApproval {
 	return m
 }
 
-// Conversation returns the agent's text in a session's conversation.
-func (c *Client) Conversation(session string) (said string) {
+// Said returns the agent's text in a session.
+func (c *Client) Said(session string) (said string) {
 	c.T.Helper()
 	for _, e := range c.Items(session) {
 		if e.Type == "message" && e.Role == "assistant" {

@@ -399,10 +399,10 @@ func (p *Peer) AwaitText(l Launched) Event {
 	return p.Await("text", func(e Event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 }
 
-// AwaitThread waits until a session of a conversation has completed.
+// AwaitThread waits until a turn of a session, by HumanLayer's thread_id, has completed.
 func (p *Peer) AwaitThread(thread string) Event {
 	p.T.Helper()
-	return p.Await("the end of a session of "+thread, func(e Event) bool {
+	return p.Await("the end of a turn of "+thread, func(e Event) bool {
 		return e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
 	})
 }
@@ -524,7 +524,7 @@ type item struct {
 	Result   string `json:"tool_result_content"`
 }
 
-// Items returns all items of a session's conversation.
+// Items returns all items of a session.
 func (p *Peer) Items(session string) []item {
 	p.T.Helper()
 	var r struct{ Events []item }

@@ -42,7 +42,7 @@ func CannotOpen(ctx context.Context, p project.Project) error {
 	return nil
 }
 
-// CountSessions returns the number of conversations of the project.
+// CountSessions returns the number of sessions of the project.
 func CountSessions(ctx context.Context, p project.Project) (int, error) {
 	return sqlite.CountSessions(ctx, p.Database())
 }

@@ -168,7 +168,7 @@ func explain(err error, root string) error {
 	}
 	if held, ok := errors.AsType[*project.HeldError](err); ok {
 		e.Kind = domain.KindBadState
-		e.Message = fmt.Sprintf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again",
+		e.Message = fmt.Sprintf("a daemon runs there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again",
 			held.PID, shellcommand.Argument(root))
 	}
 	return e

@@ -26,7 +26,7 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 		return result, nil, err
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return result, nil, fmt.Errorf("reading the hub's answer to %s: %w", method, err)
+		return result, nil, fmt.Errorf("reading the daemon's answer to %s: %w", method, err)
 	}
 	return result, raw, nil
 }
@@ -35,7 +35,7 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 const KindHubLost client.Kind = "hub_lost"
 
 // ErrHubGone says that the hub ended during a wait.
-var ErrHubGone = errors.New("the hub has gone; what it ran can be continued once another one runs")
+var ErrHubGone = errors.New("the daemon has gone; what it ran can be continued once another one runs")
 
 // WhileConnected returns a context that ends with the connection: another hub does not send the
 // awaited event.

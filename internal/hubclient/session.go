@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// States of a task or a session.
+// States of a turn.
 const (
 	Draft        = "draft"
 	Queued       = "queued"
@@ -27,7 +27,7 @@ const (
 	Discarded   = "discarded"
 )
 
-// AuthRequired is the error code of a session whose agent requires a sign-in, or its key.
+// AuthRequired is the error code of a turn whose agent requires a sign-in, or its key.
 const AuthRequired = "AGENT_AUTH_REQUIRED"
 
 // Ended reports whether a state is final.

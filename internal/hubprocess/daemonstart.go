@@ -22,7 +22,7 @@ import (
 
 // errOtherHub reports that no daemon was started because another process is the hub, is about to
 // be, or has not quite ended.
-var errOtherHub = errors.New("another process is the hub")
+var errOtherHub = errors.New("another process is the daemon")
 
 // EnsureDaemon returns when a hub answers: the running one, or a daemon that it starts in the
 // background. If several processes do this at the same time, one of them starts it. If ctx is

@@ -151,11 +151,11 @@ const endSilent = "`duet-rpc daemon stop --force` ends it, and what it ran can b
 func (e *SilentError) Error() string {
 	switch {
 	case !e.Held:
-		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's hub: end it, then start one", e.Path)
+		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's daemon: end it, then start one", e.Path)
 	case e.PID == 0:
-		return "the hub does not answer; " + endSilent
+		return "the daemon does not answer; " + endSilent
 	}
-	return fmt.Sprintf("the hub (process %d) does not answer; %s", e.PID, endSilent)
+	return fmt.Sprintf("the daemon (process %d) does not answer; %s", e.PID, endSilent)
 }
 
 func (e *SilentError) Unwrap() error { return e.err }

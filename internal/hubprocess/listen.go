@@ -40,7 +40,7 @@ func Listen(ctx context.Context, s *Settings, conn net.Conn, refused func(why st
 		}
 		if err != nil {
 			conn.Close()
-			return fmt.Errorf("the hub did not answer daemon.listen: %w", err)
+			return fmt.Errorf("the daemon did not answer daemon.listen: %w", err)
 		}
 		if why, _ := rawjson.Text(rawjson.Member(answer.Error, "message")); why != nil {
 			refused(strings.TrimPrefix(string(why), "Internal error: "))

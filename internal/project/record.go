@@ -385,10 +385,10 @@ type MovedError struct {
 
 func (e *MovedError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("the project was moved here from %s, where its hub still runs: end that, then try again",
+		return fmt.Sprintf("the project was moved here from %s, where its daemon still runs: end that, then try again",
 			e.From)
 	}
-	return fmt.Sprintf("the project was moved here from %s, where its hub still runs (process %d): end that, then try again", e.From, e.PID)
+	return fmt.Sprintf("the project was moved here from %s, where its daemon still runs (process %d): end that, then try again", e.From, e.PID)
 }
 
 // endsWithin is how long a hub whose root was moved may take to end.

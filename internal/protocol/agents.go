@@ -87,8 +87,8 @@ type NativeSession struct {
 	UpdatedAt  string `json:"updated_at,omitempty" doc:"Time of the last activity."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"The session's working directory."`
 	Turn       string `json:"turn,omitempty" doc:"The last turn of the session here that continues it, such as 12.3."`
-	SessionID  string `json:"session_id,omitempty" doc:"The last session of the Duet conversation that continues it."`
-	TaskID     string `json:"task_id,omitempty" doc:"The task id of the same run."`
+	SessionID  string `json:"session_id,omitempty" doc:"The last turn of the Duet session that continues it, as HumanLayer's session_id."`
+	TaskID     string `json:"task_id,omitempty" doc:"The task id of the same turn."`
 }
 
 type NativeSessionList struct {
@@ -109,8 +109,8 @@ func (p AdoptParams) Check() error { return NotEmpty("native_session_id", p.ID) 
 type AdoptResult struct {
 	Started
 	NativeSession string `json:"native_session_id"`
-	Adopted       bool   `json:"adopted" doc:"false: a conversation for this session already existed and was not changed."`
-	History       bool   `json:"history" doc:"Whether the agent replayed the session's history. true for a conversation that already existed."`
+	Adopted       bool   `json:"adopted" doc:"false: a session of Duet for this one already existed and was not changed."`
+	History       bool   `json:"history" doc:"Whether the agent replayed the session's history. true for a session of Duet that already existed."`
 	Note          string `json:"note,omitempty" doc:"What the user should know about the adoption."`
 }
 

@@ -58,8 +58,8 @@ type DecisionParams struct {
 	Option       string          `json:"option,omitempty" doc:"The option_id or name of one of the approval's options. It must agree with the decision."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form: an object that fits the approval's schema. An error names the field, such as content.port."`
 	Pattern      string          `json:"pattern,omitempty" doc:"With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call."`
-	Client       string          `json:"client,omitempty" doc:"The deciding client's name for people, such as VS Code. Events and the conversation show it as decided_in. At most 100 bytes."`
-	Tell         bool            `json:"tell,omitempty" doc:"Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation."`
+	Client       string          `json:"client,omitempty" doc:"The deciding client's name for people, such as VS Code. Events and the items of the session show it as decided_in. At most 100 bytes."`
+	Tell         bool            `json:"tell,omitempty" doc:"Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its session."`
 }
 
 type DecisionResult struct {
@@ -105,7 +105,7 @@ type Approval struct {
 	ToolInput    json.RawMessage `json:"tool_input"`
 	Editable     bool            `json:"input_editable" doc:"Whether a decision may have updated_input. Most agents would run the tool with their own input anyway."`
 	Ambiguity    string          `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once."`
-	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's id of the waiting tool call, as in events and conversations. Agents reuse ids in other sessions."`
+	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's id of the waiting tool call, as in events and the items of a session. Agents reuse ids in other sessions."`
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Title        string          `json:"title" doc:"The question, for people."`
 	Subject      string          `json:"subject,omitempty"`
@@ -120,7 +120,7 @@ type Approval struct {
 	TakesComment bool            `json:"takes_comment" doc:"Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt."`
 	Channel      json.RawMessage `json:"channel,omitempty"`
 	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
-	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, overtaken (the conversation continued without it), or changed (the agent changed the tool call, and another approval asks again)."`
+	DecidedBy    string          `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, overtaken (the session continued without it), or changed (the agent changed the tool call, and another approval asks again)."`
 	Explanation  string          `json:"explanation,omitempty" doc:"Describes the rule or mode that decided. For a rule of a file: which rule, and its place."`
 	Comment      string          `json:"comment,omitempty"`
 	Response     string          `json:"response,omitempty"`

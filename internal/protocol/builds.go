@@ -96,7 +96,7 @@ type GateProgress struct {
 
 // Gated has the parameters of requests that set gates.
 type Gated struct {
-	Gates         []string `json:"gates,omitempty" doc:"Commands that must succeed (\"Gates\"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt."`
+	Gates         []string `json:"gates,omitempty" doc:"Commands that must succeed (\"Gates\"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the session's next prompt."`
 	MaxIterations int      `json:"max_iterations,omitempty" doc:"With gates: the maximum number of turns. Default 5, at most 100."`
 }
 
@@ -109,8 +109,8 @@ type Gates struct {
 	Gates         []string     `json:"gates"`
 	Failing       []string     `json:"failing" doc:"Gates that did not pass in the last check."`
 	Results       []GateResult `json:"results,omitempty" doc:"The results of the last check. Not in lists."`
-	SessionID     string       `json:"session_id" doc:"The session of that turn."`
-	TaskID        string       `json:"task_id" doc:"The task id of the same run."`
+	SessionID     string       `json:"session_id" doc:"HumanLayer's id of that turn."`
+	TaskID        string       `json:"task_id" doc:"The task id of the same turn."`
 }
 
 type PreviewParams struct {

@@ -60,7 +60,7 @@ func checkEditorTool(param, tool string) error {
 }
 
 type EditorCallParams struct {
-	SessionID string          `json:"session_id" doc:"Any id of a session of the conversation whose editor is asked."`
+	SessionID string          `json:"session_id" doc:"Any id of the session whose editor is asked, or of a turn of it."`
 	Tool      string          `json:"tool" doc:"A tool of editor.offer."`
 	Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object with the arguments of the tool."`
 }

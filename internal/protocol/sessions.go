@@ -32,9 +32,9 @@ type AgentSettings struct {
 	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session."`
 	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools that the agent may not use."`
 	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
-	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it (\"Files\")."`
-	MaxTurns              uint            `json:"max_turns,omitempty" doc:"Rounds of tool calls after which the hub interrupts the agent. 0: as configured."`
-	Budget                *TurnBudget     `json:"budget,omitempty" doc:"Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session."`
+	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"The client may have unsaved changes in files. When the agent reads a text file through Duet, the daemon asks this connection for it (\"Files\")."`
+	MaxTurns              uint            `json:"max_turns,omitempty" doc:"Rounds of tool calls after which the daemon interrupts the agent. 0: as configured."`
+	Budget                *TurnBudget     `json:"budget,omitempty" doc:"Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn."`
 }
 
 // A MCPServerConfig is HumanLayer's configuration of a server. The server's name is its key.

@@ -142,7 +142,7 @@ type AutomationExecution struct {
 	Status     string `json:"status" doc:"As in trigger.log."`
 	Timestamp  string `json:"timestamp"`
 	Action     string `json:"action"`
-	TaskID     string `json:"taskId,omitempty" doc:"The task that it started, or that has the question."`
+	TaskID     string `json:"taskId,omitempty" doc:"The task id of the turn that it started, or that has the question."`
 	SessionID  string `json:"session_id,omitempty"`
 	ApprovalID string `json:"approval_id,omitempty"`
 	Error      string `json:"error,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A TurnBudget limits a run.
+// A TurnBudget limits a turn.
 type TurnBudget struct {
 	Turns   uint    `json:"turns,omitempty" doc:"Rounds of tool calls; 0: as configured."`
 	TimeMS  uint    `json:"time_ms,omitempty" doc:"Working time of the agent in milliseconds; waiting for people does not count. 0: as configured."`
@@ -25,7 +25,7 @@ func (b *TurnBudget) Check() error {
 
 type UsageParams struct {
 	By      string `json:"by,omitempty" doc:"day, agent, session or model. rows then has one entry for each."`
-	Since   string `json:"since,omitempty" doc:"Only turns created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone."`
+	Since   string `json:"since,omitempty" doc:"Only turns created at or after this time: RFC 3339, or a date, which starts at midnight in the daemon's time zone."`
 	Until   string `json:"until,omitempty" doc:"Only turns created before this time."`
 	Session Ref    `json:"session,omitempty" doc:"Only turns of this session."`
 }

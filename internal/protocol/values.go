@@ -155,7 +155,7 @@ func ElicitationOf(e domain.Elicitation) *Elicitation {
 	return r
 }
 
-// ErrorText returns why a run failed, or "".
+// ErrorText returns why a turn failed, or "".
 func ErrorText(r domain.Turn) string {
 	if r.Error == "" && r.State == domain.TimedOut {
 		return "the time limit was reached"
@@ -163,7 +163,7 @@ func ErrorText(r domain.Turn) string {
 	return r.Error
 }
 
-// DurationMS returns how long a run ran, in milliseconds; nil if it has not started or not ended. It
+// DurationMS returns how long a turn ran, in milliseconds; nil if it has not started or not ended. It
 // leaves out the time by which the clock was set, and the time in which the machine slept.
 func DurationMS(r domain.Turn) *int64 {
 	if r.Started.IsZero() || r.Ended.IsZero() {
@@ -185,7 +185,7 @@ func Cut(text string, most int) string {
 	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
 }
 
-// IsContextOverflow reports whether a run failed because its prompt and history do not fit into the
+// IsContextOverflow reports whether a turn failed because its prompt and history do not fit into the
 // model's context.
 func IsContextOverflow(r domain.Turn) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task
 

@@ -70,7 +70,7 @@ func TestStatesHaveOneWord(t *testing.T) {
 	}
 }
 
-// A clock that is set during a run gives no negative duration.
+// A clock that is set during a turn gives no negative duration.
 func TestDurationOfATurn(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for _, c := range []struct {

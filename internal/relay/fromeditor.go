@@ -246,7 +246,7 @@ func wantsDescriptor(m *frame.Message) bool {
 
 func noDescriptor() *jsonrpc2.Error {
 	return server.InvalidParam(server.ParamError{
-		Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor",
+		Param: "descriptor", Expected: "to be left out: only a client of the daemon's own socket can get a descriptor",
 		Received: "true",
 	})
 }

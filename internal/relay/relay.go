@@ -4,7 +4,7 @@
 // editor sees one connection that never breaks, although the hub behind it may end. Then the
 // relay answers the pending requests (-32042 hub_lost) and calls Options.Connect for the next
 // hub. It restores the editor's state there: its subscriptions, each from its last position, and
-// the broadcasts of tasks. The editor notices nothing else.
+// AIWG's notifications about tasks. The editor notices nothing else.
 //
 // Messages pass byte for byte. The relay asks the next hub to give a subscription its old id.
 // The ids of hubs' requests are random, so that an answer to a hub that has gone matches no

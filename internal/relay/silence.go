@@ -113,7 +113,7 @@ func (r *Relay) allowedSilence() time.Duration {
 
 // declareSilent records that the hub does not answer, and notifies the editor.
 func (r *Relay) declareSilent(hub *link) {
-	why := "the hub does not answer"
+	why := "the daemon does not answer"
 	if r.opts.Silent != nil {
 		why = r.opts.Silent() // Silent may read files
 	}
@@ -123,7 +123,7 @@ func (r *Relay) declareSilent(hub *link) {
 		return
 	}
 	r.silence = why
-	answers := r.calls.answerShort(hubSilent(why+"; the request may still be carried out, should the hub go on: look before you send it again", false))
+	answers := r.calls.answerShort(hubSilent(why+"; the request may still be carried out, should the daemon go on: look before you send it again", false))
 	r.opts.Logger.Warn(why, "pending", len(answers))
 	r.logState(stateSilent)
 	for _, answer := range answers {

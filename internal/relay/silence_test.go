@@ -17,7 +17,7 @@ import (
 // impatient makes a relay notice a silent hub soon.
 func impatient(o *relay.Options) {
 	o.Silence, o.Patience = 200*time.Millisecond, 100*time.Millisecond
-	o.Silent = func() string { return "the hub (process 7) does not answer; end it" }
+	o.Silent = func() string { return "the daemon (process 7) does not answer; end it" }
 	o.Long = func(method []byte) bool { return string(method) == "long" }
 }
 

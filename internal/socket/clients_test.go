@@ -77,7 +77,7 @@ func TestDialWithoutAHub(t *testing.T) {
 		var unserved *socket.NoListenerError
 		require.ErrorAs(t, err, &unserved, name)
 		assert.Equal(t, filepath.Join(dir, name), unserved.Path)
-		assert.ErrorContains(t, err, "no hub runs here; `duet-rpc daemon start`")
+		assert.ErrorContains(t, err, "no daemon runs here; `duet-rpc daemon start`")
 	}
 }
 

@@ -45,7 +45,7 @@ type NoListenerError struct {
 }
 
 func (e *NoListenerError) Error() string {
-	const nobody = "no hub runs here; `duet-rpc daemon start` starts one"
+	const nobody = "no daemon runs here; `duet-rpc daemon start` starts one"
 	if errors.Is(e.Err, syscall.ENOENT) || errors.Is(e.Err, syscall.ECONNREFUSED) { // the usual errors, whose text adds nothing
 		return nobody
 	}
@@ -55,7 +55,7 @@ func (e *NoListenerError) Error() string {
 func (e *NoListenerError) Unwrap() error { return e.Err }
 
 // ourSocketsOnly is the remedy for a client that finds something else.
-const ourSocketsOnly = "find out who put it there, remove it and start the hub again"
+const ourSocketsOnly = "find out who put it there, remove it and start the daemon again"
 
 // systemError removes the address from a net error, because it differs from the one that the
 // caller gave.

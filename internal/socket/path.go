@@ -112,7 +112,7 @@ func Find(stateDir string) (string, error) {
 	line, rest, whole := bytes.Cut(text, []byte("\n"))
 	announced := string(line)
 	if !whole || len(rest) > 0 || !filepath.IsAbs(announced) || len(announced) > longestPath {
-		return "", fmt.Errorf("finding the socket of %s: its file %q does not hold one path: remove it and start the hub again", stateDir, announceName)
+		return "", fmt.Errorf("finding the socket of %s: its file %q does not hold one path: remove it and start the daemon again", stateDir, announceName)
 	}
 	if filepath.Base(announced) != filepath.Base(path) || !isIndirectDir(filepath.Dir(announced)) {
 		return path, nil

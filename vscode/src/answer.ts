@@ -1,4 +1,4 @@
-// Asks the user for the input that an answer needs, and sends the decision to the hub.
+// Asks the user for the input that an answer needs, and sends the decision to the daemon.
 import * as vscode from "vscode";
 import { unlinked, visible } from "./hub/groups";
 import { choicesOf, titleOf, valueOf } from "./hub/questions";

@@ -119,7 +119,7 @@ export class ComparedAttempts {
   /** The methods for the page. */
   readonly methods: { [M in keyof ComparisonMethods]: (params: ComparisonMethods[M]) => Promise<void> } = {
     load: () => this.refresh(),
-    openConversation: async ({ session }) => void (await this.parts.panels.open(await this.conversation(this.attempt(session)))),
+    openSession: async ({ session }) => void (await this.parts.panels.open(await this.projectSession(this.attempt(session)))),
     openFile: ({ session, path }) => this.openFile(this.attempt(session), path),
     choose: ({ session }) => this.choose(session),
   };
@@ -143,7 +143,7 @@ export class ComparedAttempts {
     return found;
   }
 
-  private async conversation({ turn_uuid }: Attempt): Promise<ProjectSession> {
+  private async projectSession({ turn_uuid }: Attempt): Promise<ProjectSession> {
     const { turn: session } = await this.project.connection.request("turn.get", { turn: turn_uuid });
     return { project: this.project, session };
   }
@@ -156,7 +156,7 @@ export class ComparedAttempts {
     const file = join(worktree.dir, path);
     const change = madeByPatch(await textOf(file), attempt.patch ?? "", path);
     if (change) await this.parts.documents.openDiff(file, worktree.dir, change, short(agentWords(attempt), 40));
-    else await this.parts.changes.open(await this.conversation(attempt), file);
+    else await this.parts.changes.open(await this.projectSession(attempt), file);
   }
 
   /** choose lands an attempt in a way that the user chooses, and discards the others. It asks before it interrupts those that work. */
@@ -174,7 +174,7 @@ export class ComparedAttempts {
     try {
       chosen = await this.project.connection.request("attempt.choose", { session: attempt.session_uuid, method, ...(working.length > 0 && { interrupt: true }) });
     } catch (error) {
-      return showRefusal(error, await this.conversation(attempt), this.parts.panels);
+      return showRefusal(error, await this.projectSession(attempt), this.parts.panels);
     }
     this.notes = [`${agent}: ${landedWords(chosen)}`, ...chosen.discarded.map(discardedWords)];
     await this.refresh();

@@ -30,7 +30,7 @@ const labels: Record<Decision, { icon: string; hunk: string; file: string }> = {
 /** The most turns of a session that are searched for changes. */
 const longestWay = 50;
 
-/** Shows the changes of sessions in the diff editor, and sends the user's decisions to the hub. */
+/** Shows the changes of sessions in the diff editor, and sends the user's decisions to the daemon. */
 export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   private readonly lensesChanged = new vscode.EventEmitter<void>();

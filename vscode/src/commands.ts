@@ -5,7 +5,7 @@ import { answer } from "./answer";
 import type { Comparisons } from "./attempts";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
-import { forkChoices, deleteConversation, rename, revokeRules, rewind, search } from "./conversations";
+import { forkChoices, deleteSession, rename, revokeRules, rewind, search } from "./sessions";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
@@ -81,7 +81,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
     ofSession("rename", () => true, rename),
-    ofSession("delete", ({ session }) => !isAlive(session), (of) => deleteConversation(of, panels)),
+    ofSession("delete", ({ session }) => !isAlive(session), (of) => deleteSession(of, panels)),
     inProject("setUpAgent", (project) => setUpAgent(project, () => void newSession(project, panels))),
     command("search", () => search(projects.all, async (of, hit) => (await panels.open(of)).showItem(hit))),
     command("revokeRules", async (of?: unknown) => {
@@ -94,7 +94,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       if (chosen) await panels.open(chosen);
     }),
     ofSession("openSessionBeside", () => true, async (of) => void (await panels.open(of, vscode.ViewColumn.Beside))),
-    ofSession("openText", () => true, (of) => documents.openConversationOf(of)),
+    ofSession("openText", () => true, (of) => documents.openTranscript(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
     command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion | string, choice?: unknown) => {
@@ -239,7 +239,7 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;
 }
 
-/** The default number of turns, as in the hub. */
+/** The default number of turns, as in the daemon. */
 const usual = 5;
 
 async function pickGates(project: Project): Promise<string[] | undefined> {

@@ -1,4 +1,4 @@
-// Conversations, questions and proposed changes as read-only documents.
+// Sessions, questions and proposed changes as read-only documents.
 import * as vscode from "vscode";
 import { nameOf, short } from "./hub/groups";
 import type { Change } from "./hub/changes";
@@ -9,7 +9,7 @@ import type { ItemList, SessionItem } from "./protocol";
 
 const scheme = "duet";
 
-/** Serves documents of the scheme duet. An open conversation updates as it grows. */
+/** Serves documents of the scheme duet. The document of a session updates as the session grows. */
 export class Documents implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.changed.event;
@@ -30,7 +30,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
         if (session) this.refreshSoon(session.session_uuid);
       }),
       projects.onChange(() => {
-        for (const { session } of projects.sessions) if (this.openConversation(session.session_uuid)) this.refreshSoon(session.session_uuid);
+        for (const { session } of projects.sessions) if (this.documentOf(session.session_uuid)) this.refreshSoon(session.session_uuid);
       }),
     ];
   }
@@ -41,14 +41,14 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     const { id } = JSON.parse(uri.query) as { id: string };
     const found = this.projects.sessions.find(({ session }) => session.session_uuid === id);
     if (!found) return "This session was deleted, or duet-rpc is still starting.\n";
-    return transcript(nameOf(found.session), await conversation(found));
+    return transcript(nameOf(found.session), await itemsOf(found));
   }
 
-  async openConversationOf({ session }: ProjectSession): Promise<void> {
+  async openTranscript({ session }: ProjectSession): Promise<void> {
     await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.session_uuid });
   }
 
-  /** Shows a file before and after a change of a conversation in the diff editor. about stands behind the path in the title. */
+  /** Shows a file before and after a change of a session in the diff editor. about stands behind the path in the title. */
   async openDiff(path: string, folder: string, { before, after, is }: Change, about = changeWords[is]): Promise<void> {
     const id = String(this.sides.size);
     const side = (kind: string, text: string): vscode.Uri => {
@@ -70,17 +70,17 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await vscode.window.showTextDocument(document, { preview: true });
   }
 
-  private openConversation(session: string): vscode.TextDocument | undefined {
+  private documentOf(session: string): vscode.TextDocument | undefined {
     return vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === scheme && uri.query === JSON.stringify({ kind: "conversation", id: session }));
   }
 
-  /** refreshSoon reloads an open conversation after a short delay, once for all events in between. */
+  /** refreshSoon reloads the open document of a session after a short delay, once for all events in between. */
   private refreshSoon(session: string): void {
     if (this.pending.has(session)) return;
     this.pending.add(session);
     setTimeout(() => {
       this.pending.delete(session);
-      const document = this.openConversation(session);
+      const document = this.documentOf(session);
       if (document) this.changed.fire(document.uri);
     }, 100);
   }
@@ -88,8 +88,8 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
 
 const changeWords: Record<Change["is"], string> = { proposed: "what is proposed", made: "what was changed", part: "the changed part" };
 
-/** conversation loads all pages of a conversation. */
-async function conversation({ project, session }: { project: Project; session: { session_uuid: string } }): Promise<SessionItem[]> {
+/** itemsOf loads all items of a session. */
+async function itemsOf({ project, session }: { project: Project; session: { session_uuid: string } }): Promise<SessionItem[]> {
   const items: SessionItem[] = [];
   for (let after: number | undefined = 0; after !== undefined; ) {
     const page: ItemList = await project.connection.request("session.items", { session: session.session_uuid, after, limit: 1000 });
@@ -100,5 +100,5 @@ async function conversation({ project, session }: { project: Project; session: {
 }
 
 function fileName(name: string): string {
-  return short(name, 40).replace(/[/\\:*?"<>|]/g, "-") || "conversation";
+  return short(name, 40).replace(/[/\\:*?"<>|]/g, "-") || "session";
 }

@@ -44,7 +44,7 @@ function has(folders: string[], { scheme, fsPath }: vscode.Uri): boolean {
   return scheme === "file" && folders.some((folder) => isInside(folder, fsPath));
 }
 
-/** uriOf returns the file that the hub names. A folder may have been opened by the name of a symbolic link. */
+/** uriOf returns the file that the daemon names. A folder may have been opened by the name of a symbolic link. */
 function uriOf(folders: string[], path: string): vscode.Uri {
   const folder = folders.find((one) => isInside(realPath(one), path));
   return vscode.Uri.file(folder === undefined ? path : join(folder, relative(realPath(folder), path)));
@@ -232,7 +232,7 @@ async function open({ folders, editor }: Place, params: Params): Promise<unknown
   return { path: uri.fsPath, line };
 }
 
-/** Tells the hubs that the user has saved a file: it is then not a change of a command that an agent runs. */
+/** Tells the daemons that the user has saved a file: it is then not a change of a command that an agent runs. */
 export function saved(projects: readonly Project[], path: string): void {
   for (const { connection } of projects) {
     if (connection.state.is === "ready") void connection.request("editor.saved", { paths: [path] }).catch(() => undefined);

@@ -1,4 +1,4 @@
-// Messages in VS Code's notifications. All of the extension goes through here: a text of an agent or of the hub is no link there.
+// Messages in VS Code's notifications. All of the extension goes through here: a text of an agent or of the daemon is no link there.
 import * as vscode from "vscode";
 import { short, unlinked, visible } from "./hub/groups";
 

@@ -1,4 +1,4 @@
-// The projects of the workspace, each with a connection to its hub.
+// The projects of the workspace, each with a connection to its daemon.
 import * as vscode from "vscode";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -214,12 +214,12 @@ export async function pickProject(projects: Projects, clicked?: vscode.Uri): Pro
   return (await vscode.window.showQuickPick(items, { title: "In which folder?" }))?.project;
 }
 
-/** The data of an error of the hub. undefined: it has none, or is not an error of the hub. */
+/** The data of an error of the daemon. undefined: it has none, or is not an error of the daemon. */
 export function dataOf(error: unknown): ({ kind?: string } & Record<string, unknown>) | undefined {
   return error instanceof ResponseError ? (error.data as { kind?: string } & Record<string, unknown> | undefined) : undefined;
 }
 
-/** The kind of an error of the hub. undefined: it has none, or is not an error of the hub. */
+/** The kind of an error of the daemon. undefined: it has none, or is not an error of the daemon. */
 export function kindOf(error: unknown): string | undefined {
   return dataOf(error)?.kind;
 }

@@ -26,9 +26,9 @@ export type AdoptResult = {
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
   native_session_id: string;
-  /** false: a conversation for this session already existed and was not changed. */
+  /** false: a session of Duet for this one already existed and was not changed. */
   adopted: boolean;
-  /** Whether the agent replayed the session's history. true for a conversation that already existed. */
+  /** Whether the agent replayed the session's history. true for a session of Duet that already existed. */
   history: boolean;
   /** What the user should know about the adoption. */
   note?: string;
@@ -236,7 +236,7 @@ export type Approval = {
   input_editable: boolean;
   /** Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once. */
   input_ambiguity?: string;
-  /** The agent's id of the waiting tool call, as in events and conversations. Agents reuse ids in other sessions. */
+  /** The agent's id of the waiting tool call, as in events and the items of a session. Agents reuse ids in other sessions. */
   tool_use_id?: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   tool_kind?: string;
@@ -263,7 +263,7 @@ export type Approval = {
   takes_comment: boolean;
   channel?: unknown;
   responded_at?: string;
-  /** user, rule=…, mode=…, timeout, end, overtaken (the conversation continued without it), or changed (the agent changed the tool call, and another approval asks again). */
+  /** user, rule=…, mode=…, timeout, end, overtaken (the session continued without it), or changed (the agent changed the tool call, and another approval asks again). */
   decided_by?: string;
   /** Describes the rule or mode that decided. For a rule of a file: which rule, and its place. */
   explanation?: string;
@@ -583,7 +583,7 @@ export type AutomationExecution = {
   status: string;
   timestamp: string;
   action: string;
-  /** The task that it started, or that has the question. */
+  /** The task id of the turn that it started, or that has the question. */
   taskId?: string;
   session_id?: string;
   approval_id?: string;
@@ -957,9 +957,9 @@ export type DecisionParams = {
   content?: unknown;
   /** With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call. */
   pattern?: string;
-  /** The deciding client's name for people, such as VS Code. Events and the conversation show it as decided_in. At most 100 bytes. */
+  /** The deciding client's name for people, such as VS Code. Events and the items of the session show it as decided_in. At most 100 bytes. */
   client?: string;
-  /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation. */
+  /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its session. */
   tell?: boolean;
 };
 
@@ -1065,7 +1065,7 @@ export type EditTurnParams = {
 };
 
 export type EditorCallParams = {
-  /** Any id of a session of the conversation whose editor is asked. */
+  /** Any id of the session whose editor is asked, or of a turn of it. */
   session_id: string;
   /** A tool of editor.offer. */
   tool: string;
@@ -1199,11 +1199,11 @@ export type ForkParams = {
   disallowed_tools?: Array<string>;
   /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the daemon asks this connection for it ("Files"). */
   reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -1213,7 +1213,7 @@ export type ForkParams = {
   metadata?: unknown;
   /** Time limit in milliseconds. Absent or 0: that of the previous turn. */
   timeout_ms?: number;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the session's next prompt. */
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
@@ -1293,9 +1293,9 @@ export type Gates = {
   failing: Array<string>;
   /** The results of the last check. Not in lists. */
   results?: Array<GateResult>;
-  /** The session of that turn. */
+  /** HumanLayer's id of that turn. */
   session_id: string;
-  /** The task id of the same run. */
+  /** The task id of the same turn. */
   task_id: string;
 };
 
@@ -1618,9 +1618,9 @@ export type NativeSession = {
   working_dir?: string;
   /** The last turn of the session here that continues it, such as 12.3. */
   turn?: string;
-  /** The last session of the Duet conversation that continues it. */
+  /** The last turn of the Duet session that continues it, as HumanLayer's session_id. */
   session_id?: string;
-  /** The task id of the same run. */
+  /** The task id of the same turn. */
   task_id?: string;
 };
 
@@ -1851,11 +1851,11 @@ export type PromptParams = {
   disallowed_tools?: Array<string>;
   /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the daemon asks this connection for it ("Files"). */
   reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -1865,7 +1865,7 @@ export type PromptParams = {
   metadata?: unknown;
   /** Time limit in milliseconds. Absent or 0: that of the previous turn. */
   timeout_ms?: number;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the session's next prompt. */
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
@@ -2345,11 +2345,11 @@ export type StartAttemptsParams = {
   disallowed_tools?: Array<string>;
   /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the daemon asks this connection for it ("Files"). */
   reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -2357,7 +2357,7 @@ export type StartAttemptsParams = {
   priority?: number;
   /** Time limit of each turn in milliseconds. Absent or 0: as configured. */
   timeout_ms?: number;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the session's next prompt. */
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
@@ -2401,11 +2401,11 @@ export type StartParams = {
   disallowed_tools?: Array<string>;
   /** Directories in addition to working_dir that the agent may use. */
   additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the daemon asks this connection for it ("Files"). */
   reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -2423,7 +2423,7 @@ export type StartParams = {
   session_uuid?: string;
   /** A UUID that the client chooses for this start. A start that is sent again with the same id and prompt, for example after an error, returns the turn of the first one and starts nothing. */
   start_id?: string;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the session's next prompt. */
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
@@ -2481,7 +2481,7 @@ export type Started = {
 };
 
 export type StopDaemonParams = {
-  /** End running tasks immediately. */
+  /** End running turns immediately. */
   force?: boolean;
 };
 
@@ -2948,7 +2948,7 @@ export type UsageEvent = {
 export type UsageParams = {
   /** day, agent, session or model. rows then has one entry for each. */
   by?: string;
-  /** Only turns created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone. */
+  /** Only turns created at or after this time: RFC 3339, or a date, which starts at midnight in the daemon's time zone. */
   since?: string;
   /** Only turns created before this time. */
   until?: string;
@@ -3045,7 +3045,7 @@ export interface Methods {
   setLogLevel: { params: SetLogLevelParams; result: SetLogLevelResult };
   /** Ends the connection, and the process that an editor started for it. Later input is dropped, and running requests get time to end. With reason or timeout_ms, it waits for them first and reports the outcome. The project's daemon and its work continue. */
   shutdown: { params: ShutdownParams; result: ShutdownResult };
-  /** Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The hub keeps it only in memory. Without it, they get the hub's environment. */
+  /** Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The daemon keeps it only in memory. Without it, they get the daemon's environment. */
   "client.environment": { params: ClientEnvironmentParams; result: Success };
   /** Sends the build of a client that could start a daemon itself. A daemon of another build ends if it is idle and has no client of its own build. Otherwise it continues until then, and health reports it. */
   "client.build": { params: ClientBuildParams; result: DaemonBuild };
@@ -3059,9 +3059,9 @@ export interface Methods {
   "daemon.status": { params: Record<string, never>; result: DaemonStatus };
   /** Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it. */
   "daemon.listen": { params: ListenParams; result: Success };
-  /** Answers the event secret.requested. The hub passes the secret on, and never stores or logs it. */
+  /** Answers the event secret.requested. The daemon passes the secret on, and never stores or logs it. */
   "secret.provide": { params: ProvideSecretParams; result: Success };
-  /** Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait. */
+  /** Ends the daemon after this reply. Running turns get 15 s. Turns that wait for a person are interrupted at once, and their questions stay. Queued turns stay queued. With force, it does not wait. */
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
   /** Lists the projects with sessions on this machine, the last used first. */
   "project.list": { params: Record<string, never>; result: ProjectList };
@@ -3081,15 +3081,15 @@ export interface Methods {
   "trigger.log": { params: TriggerLogParams; result: TriggerLog };
   /** Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits. */
   "trigger.test": { params: TriggerTestParams; result: TriggerTrials };
-  /** Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt. */
+  /** Offers tools of the editor to agents. The daemon then sends requests editor.TOOL on this connection, for sessions in which it sent the last prompt. */
   "editor.offer": { params: EditorOfferParams; result: Success };
   /** Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again. */
   "editor.saved": { params: EditorSavedParams; result: Success };
-  /** Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
+  /** Calls a tool of a session's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
   "editor.call": { params: EditorCallParams; result: EditorCallResult };
   /** Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more. */
   "turn.list": { params: ListTurnsParams; result: TurnList };
-  /** Returns a turn, without the items of the conversation. */
+  /** Returns a turn, without the items of the session. */
   "turn.get": { params: TurnParams; result: TurnResult };
   /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
   "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
@@ -3137,9 +3137,9 @@ export interface Methods {
   "agent.logout": { params: AgentParams; result: Success };
   /** Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`). */
   "agent.sessions": { params: NativeSessionListParams; result: NativeSessionList };
-  /** Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`). */
+  /** Imports one of the agent's own sessions as a session with a completed turn, which has its messages. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`). */
   "session.adopt": { params: AdoptParams; result: AdoptResult };
-  /** Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript. */
+  /** Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a session here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The session here stays. Continuing it starts a new session of the agent, which gets the transcript. */
   "agent.forget": { params: NativeSessionDeleteParams; result: Success };
   /** Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest. Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32053 with data.kind `build_failed`, whose data has the diagnostics and details. $/cancelRequest or the end of the connection ends the build and all processes that it started. */
   "build.run": { params: RunBuildParams; result: BuildResult };
@@ -3165,7 +3165,7 @@ export interface Methods {
   "change.reopen": { params: ChangeParams; result: DecidedChange };
   /** Restores the files that a turn and the later turns of its session have changed, shell commands included, to their state before the turn. Files that others have changed since are left alone, unless all is set. The session stays as it is; fork_turn and prompt are for a fork that continues it from there. Refused while the session works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`). */
   "session.rewind": { params: RewindParams; result: RewindResult };
-  /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more. */
+  /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or item. If not all fits, pass next_offset as offset to get more. */
   "attachment.get": { params: AttachmentParams; result: AttachmentResult };
   /** Lists what waits for a person's answer, the oldest first. */
   "approval.list": { params: ApprovalListParams; result: ApprovalList };
@@ -3181,7 +3181,7 @@ export interface Methods {
   "approval.ask": { params: AskParams; result: Answer };
   /** Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error `permission_denied`. The question is withdrawn as with approval.ask. */
   "approval.request": { params: RequestParams; result: Permission };
-  /** Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none. */
+  /** Lists the MCP servers of an agent: those of the configuration and those of the session. Starts none. */
   "mcp.servers": { params: MCPServerOwner; result: MCPServerList };
   /** Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use. */
   "mcp.tools": { params: MCPServerName; result: MCPToolList };

@@ -1,4 +1,4 @@
-// Shows terminals of the hub as terminals of VS Code.
+// Shows terminals of the daemon as terminals of VS Code.
 import * as vscode from "vscode";
 import { labelOf, nameOf, visible } from "./hub/groups";
 import type { Session } from "./hub/model";

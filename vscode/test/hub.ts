@@ -48,7 +48,7 @@ export async function removeProject({ folder, env }: TestProject): Promise<void>
     try {
       await promisify(execFile)(duetBinary, ["--root", root, "daemon", "stop", "--force"], { env });
     } catch (error) {
-      if (!/no hub runs here/.test(String((error as { stderr?: string }).stderr))) throw error;
+      if (!/no daemon runs here/.test(String((error as { stderr?: string }).stderr))) throw error;
     }
   }
   rmSync(join(folder, ".."), { recursive: true, force: true, maxRetries: 5 });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An agent of the Agent Client Protocol that plays a conversation with each kind of content.
+"""An agent of the Agent Client Protocol that plays a turn with each kind of content.
 
 It sends prose, lists, tables, code, thoughts and plans. Its tool calls succeed and
 fail. It starts a sub-agent, asks for permissions, asks a question, sends a form, and
@@ -175,7 +175,7 @@ def allowed(begun, options=None):
 
 
 def turn():
-    """Plays the conversation."""
+    """Plays the turn."""
     plan(0)
     update("agent_thought_chunk", content=text(THOUGHT))
     say("I look at the tests first.\n\n")

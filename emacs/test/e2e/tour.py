@@ -1,4 +1,4 @@
-"""One conversation with each kind of content, shown in every view, for screens and for pictures."""
+"""One session with each kind of content, shown in every view, for screens and for pictures."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ def configure(home):
 
 
 def tour(emacs, shot, pages):
-    """Plays the conversation; shot records a screen under a name, pages records each page of the buffer."""
+    """Plays the session; shot records a screen under a name, pages records each page of the buffer."""
     emacs.command("duet")
     emacs.see(r"No sessions yet")
     shot("sessions-none")

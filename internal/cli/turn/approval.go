@@ -243,7 +243,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 		select {
 		case <-asked: // the question may already be answered
 		case <-sub.Done():
-			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+			return errors.Join(errors.New("the daemon sends no more events"), sub.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -357,7 +357,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		case sig := <-o.Signals:
 			a.interrupt(sig)
 		case <-sub.Done():
-			return left, errors.Join(errors.New("the hub sends no more events"), sub.Err())
+			return left, errors.Join(errors.New("the daemon sends no more events"), sub.Err())
 		case <-ctx.Done():
 			view.endLine()
 			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), term.ErrInterrupted) {
@@ -372,7 +372,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 }
 
 // decideAlone makes a decision when the user cannot be asked again. If the decision does not
-// fit the question, it interrupts the session, which would otherwise wait forever.
+// fit the question, it interrupts the turn, which would otherwise wait forever.
 func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionParams) {
 	if a.decide(ctx, q, d) || ctx.Err() != nil {
 		return
@@ -401,7 +401,7 @@ func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) 
 			a.view.Note("the agent receives the comment with its next prompt: " + r.ToldTurn)
 			a.commentTurns = append(a.commentTurns, r.ToldTurn)
 		}
-	} // otherwise the session was interrupted or another client was faster, which an event reports
+	} // otherwise the turn was interrupted or another client was faster, which an event reports
 	return true
 }
 

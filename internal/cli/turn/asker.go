@@ -43,7 +43,7 @@ type asker struct {
 
 	seen         map[string]bool
 	decided      map[string]bool // by this client
-	commentTurns []string        // tasks whose prompts send the agent a comment; they are shown next
+	commentTurns []string        // turns whose prompts send the agent a comment; they are shown next
 	waiting      []asked         // the user is answering the first
 	expected     expected
 	filling      *filling // the form that the user is filling in
@@ -64,7 +64,7 @@ type asker struct {
 	isHubSilent bool
 	isToEnd     bool // by a signal that no user at the terminal could repeat
 
-	talk   *Talk            // the conversation that the turn belongs to; nil: there is one turn
+	talk   *Talk            // the session that the turn belongs to; nil: there is one turn
 	settle <-chan time.Time // fires when the user may have stopped typing a prompt while a question waits
 }
 
@@ -364,7 +364,7 @@ func choices(q asked) string {
 // needsPrompt reports whether a comment on a question reaches the agent only as a prompt.
 func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
-// introduce prints which session a question belongs to and how many others wait.
+// introduce prints which turn a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {
 	parts := []string{q.Turn}
 	if q.Agent != "" {

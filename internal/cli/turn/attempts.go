@@ -17,10 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// AttendAll waits until the work of several conversations has ended. It shows what each does, in one
+// AttendAll waits until the work of several sessions has ended. It shows what each does, in one
 // line that changes or, without a terminal, in a line for each tool call, and says when each ends. It asks
-// their agents' questions on the terminal, one at a time, as [Inbox] does. It returns the last session of
-// each conversation, in the same order. The first signal interrupts all of them, the second ends the
+// their agents' questions on the terminal, one at a time, as [Inbox] does. It returns the last turn of
+// each session, in the same order. The first signal interrupts all of them, the second ends the
 // process. If the user leaves the questions, the error says how to go on. c must not reconnect to another
 // hub.
 func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []protocol.Turn, o Options) (ended []protocol.Turn, interrupted bool, err error) {
@@ -147,7 +147,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		case err := <-refused:
 			view.Note(InDialogue(err).Error())
 		case <-sub.Done():
-			return all.sessions, a.interrupts, errors.Join(errors.New("the hub sends no more events"), sub.Err())
+			return all.sessions, a.interrupts, errors.Join(errors.New("the daemon sends no more events"), sub.Err())
 		case <-ctx.Done():
 			return all.sessions, a.interrupts, context.Cause(ctx)
 		}
@@ -155,7 +155,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	return all.sessions, a.interrupts, nil
 }
 
-// attempts are conversations that work at the same time.
+// attempts are sessions that work at the same time.
 type attempts struct {
 	hub  *client.Client
 	view *View
@@ -164,7 +164,7 @@ type attempts struct {
 	sessions []protocol.Turn
 	isOver   []bool
 
-	tools map[string]string // the tool call of each working session; "": it writes. Only AttendAll's goroutine uses it
+	tools map[string]string // the tool call of each working turn; "": it writes. Only AttendAll's goroutine uses it
 	shown map[string]bool   // tool calls, where nothing is redrawn
 }
 
@@ -201,7 +201,7 @@ func (w *attempts) doing() string {
 	return strings.Join(parts, " · ")
 }
 
-// index returns the place of the conversation of a session, or -1.
+// index returns the place of the session of a turn, or -1.
 func (w *attempts) index(ctx context.Context, session string) int {
 	s, _, err := hubclient.Turn(ctx, w.hub, session)
 	if err != nil {
@@ -227,7 +227,7 @@ func (w *attempts) working() (ids []string) {
 	return ids
 }
 
-// update reads the state of a session, and says so if the work of its conversation has ended.
+// update reads the state of a turn, and says so if the work of its session has ended.
 func (w *attempts) update(ctx context.Context, i int, session string) error {
 	s, _, err := hubclient.Turn(ctx, w.hub, session)
 	if err == nil && s.GoesOnIn() != "" { // after its gates have failed

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Yes, Deny bool // allow or deny every question
 
-	Signals <-chan os.Signal // each requests to interrupt the session
+	Signals <-chan os.Signal // each requests to interrupt the turn
 	EndNow  func()           // ends the process after a second signal
 
 	SilentAfter time.Duration // after how long the user is informed that the hub does not answer
@@ -33,22 +33,22 @@ type Options struct {
 	// KeptBack returns the names of this process's variables with keys that the agent does not get.
 	// It may be nil.
 	KeptBack func(agent string) []string
-	// Repeat starts a session that continues an ended one with the same prompt.
+	// Repeat starts a turn that continues an ended one with the same prompt.
 	Repeat func(ctx context.Context, after protocol.Turn) (protocol.Turn, error)
 
-	Again bool // the session was attended with the same view before; earlier output is not repeated
+	Again bool // the turn was attended with the same view before; earlier output is not repeated
 }
 
-// ErrHungUp says that the terminal was closed while the session continues.
+// ErrHungUp says that the terminal was closed while the turn continues.
 var ErrHungUp = errors.New("the terminal was closed; the session continues in the project's daemon")
 
-// endWithin is how long a process that received SIGTERM waits for the end of its session. It
+// endWithin is how long a process that received SIGTERM waits for the end of its turn. It
 // is longer than an agent has to end.
 const endWithin = 15 * time.Second
 
-// Attend shows a session to its end and asks the agent's questions on the terminal. Then it
+// Attend shows a turn to its end and asks the agent's questions on the terminal. Then it
 // shows the sessions that the user starts from here: prompts that send the agent a comment,
-// and the same prompt after signing in. It returns the last session and whether the user
+// and the same prompt after signing in. It returns the last turn and whether the user
 // interrupted it here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session protocol.Turn, o Options) (ended protocol.Turn, interrupted bool, err error) {
 	since := view.seq
@@ -90,7 +90,7 @@ func (a *asker) watch(ctx context.Context, running *sync.WaitGroup) (stop func()
 // isHungUp reports whether the terminal was closed. Its ioctls fail then, but not after C-d.
 func (a *asker) isHungUp() bool { return a.terminal != nil && !term.IsTerminal(a.terminal) }
 
-// attend shows a session from an event on to its end.
+// attend shows a turn from an event on to its end.
 func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, running *sync.WaitGroup) (protocol.Turn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -145,7 +145,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 	if since > 0 && session.Gates != nil && session.State == hubclient.Completed && !session.AreChecked() { // another hub has run the gates
 		return session, nil
 	}
-	// A full disk ends a session before the event can be stored, and perhaps before the
+	// A full disk ends a turn before the event can be stored, and perhaps before the
 	// subscription began. Then no event arrives.
 	if now, _, err := hubclient.Turn(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
 		return now, nil
@@ -225,14 +225,14 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 			switch {
 			case err == nil:
 			case a.isToEnd && !errors.Is(err, client.Kind("not_running")):
-				return session, err // the event of the session's end may never arrive
+				return session, err // the event of the turn's end may never arrive
 			default:
 				a.view.Note(InDialogue(err).Error())
 			}
 		case <-overdue:
-			return session, errors.New("the session was interrupted, and the hub has not reported its end; it may be unable to store it")
+			return session, errors.New("the turn was interrupted, and the daemon has not reported its end; it may be unable to store it")
 		case <-sub.Done():
-			return session, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+			return session, errors.Join(errors.New("the daemon sends no more events of this turn"), sub.Err())
 		case <-ctx.Done():
 			return session, context.Cause(ctx)
 		}
@@ -256,15 +256,15 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 	}
 }
 
-// leftOpen returns the open questions of a conversation whose agent is gone.
+// leftOpen returns the open questions of a session whose agent is gone.
 func leftOpen(ctx context.Context, c *client.Client, of protocol.Turn) ([]hubclient.Approval, error) {
 	open, _, err := hubclient.OpenApprovals(ctx, c, "")
 	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.SessionUUID != of.SessionUUID }), err
 }
 
-// Watch shows a session to its end, and then the sessions that continue the work after failed
+// Watch shows a turn to its end, and then the turns that continue the work after failed
 // gates. For each question it shows the command that answers it. It returns the id of the last
-// session. The sessions continue if ctx ends first.
+// turn. The turns continue if ctx ends first.
 func Watch(ctx context.Context, c *client.Client, view *View, session string) (last string, err error) {
 	for {
 		if err := watch(ctx, c, view, session); err != nil {
@@ -285,7 +285,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 	}
 }
 
-// watch shows one session to its end.
+// watch shows one turn to its end.
 func watch(ctx context.Context, c *client.Client, view *View, session string) error {
 	view.session, _, _ = hubclient.Turn(ctx, c, session) // without it, paths in diffs stay absolute
 	view.session.ID = session
@@ -319,7 +319,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 	case <-ended:
 		return nil
 	case <-sub.Done():
-		return errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+		return errors.Join(errors.New("the daemon sends no more events of this turn"), sub.Err())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -336,7 +336,7 @@ func (v *View) showQuestion(a hubclient.Approval) {
 	v.Note("answer with: " + howToAnswer(a, id))
 }
 
-// IsOrphan reports whether a session was interrupted because its hub ended.
+// IsOrphan reports whether a turn was interrupted because its hub ended.
 func IsOrphan(s protocol.Turn) bool {
 	return s.State == hubclient.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
@@ -392,11 +392,11 @@ func (a *asker) hubSilent(silent bool, note func(string)) {
 }
 
 // hubHeard calls note with the news that a silent hub answers again. It runs before anything
-// else that the hub sends is shown, because the session may end with that.
+// else that the hub sends is shown, because the turn may end with that.
 func (a *asker) hubHeard(note func(string)) {
 	if a.isHubSilent {
 		a.isHubSilent = false
-		note("the hub answers again")
+		note("the daemon answers again")
 	}
 }
 

@@ -29,7 +29,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// attended runs a session until end is called. Its hub answers turn.interrupt with an error.
+// attended shows a turn until end is called. Its hub answers turn.interrupt with an error.
 func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines, end func(), ended <-chan error) {
 	t.Helper()
 	reg := server.NewRegistry()
@@ -65,7 +65,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	}, over
 }
 
-// With a full disk the hub cannot store the end of a session, so no event arrives.
+// With a full disk the hub cannot store the end of a turn, so no event arrives.
 func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 	full := server.NewError(-32603, "the disk is full", map[string]string{"kind": "subsystem_unavailable"})
 	for sig, says := range map[os.Signal]string{syscall.SIGTERM: "the disk is full", syscall.SIGHUP: "the session continues"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
-// follow returns the session to show after one that has ended, or nil.
+// follow returns the turn to show after one that has ended, or nil.
 func (a *asker) follow(ctx context.Context, ended protocol.Turn) (*protocol.Turn, error) {
 	if id := ended.GoesOnIn(); id != "" {
 		next, _, err := hubclient.Turn(ctx, a.hub, id)
@@ -196,7 +196,7 @@ func inWords(err error, flagOf func(param string) string) error {
 		return err
 	}
 	if r.Kind == "cancelled" { // the caller has its own error for what it cancels itself
-		return errors.New("the hub has gone before it answered: it was stopped, or has ended")
+		return errors.New("the daemon has gone before it answered: it was stopped, or has ended")
 	}
 	text := r.Message
 	if flag := flagOf(r.Param); flag != "" && strings.HasPrefix(text, r.Param+": ") {

@@ -48,7 +48,7 @@ type keyboard struct {
 
 	focus      focus
 	unfinished term.EditedLine // the line that the user is typing
-	keeps      bool            // there is a conversation, and early is for its prompts
+	keeps      bool            // there is a prompt box, and early is for its prompts
 	early      []byte          // typed for the next prompt, which has not got it yet
 	pasting    bool            // a text whose end has not arrived yet is being pasted at a question
 	// meant is the question that was asked first since the user typed for the last time. What the
@@ -129,15 +129,15 @@ func (k *keyboard) stop() {
 	}
 }
 
-// keep keeps input for the next prompt of a conversation.
+// keep keeps input for the next prompt of a session.
 func (k *keyboard) keep(input []byte) {
 	if k.keeps {
 		k.early = append(k.early, input...)
 	}
 }
 
-// setAside takes what the user has typed so far away from the next question. The next prompt of a
-// conversation gets it.
+// setAside takes what the user has typed so far away from the next question. The next prompt of the
+// session gets it.
 func (k *keyboard) setAside() {
 	if k.input == nil {
 		return
@@ -147,7 +147,7 @@ func (k *keyboard) setAside() {
 	}
 }
 
-// giveUp ends an unfinished line, whose question is gone. The next prompt of a conversation gets it.
+// giveUp ends an unfinished line, whose question is gone. The next prompt of the session gets it.
 func (k *keyboard) giveUp() {
 	if text := k.unfinished.Text(); text != "" && k.focus != aSecret {
 		k.keep([]byte(term.PasteStart + text + term.PasteEnd))

@@ -61,7 +61,7 @@ func TestUnfinishedLineSurvivesProgress(t *testing.T) {
 	assert.Empty(t, a.unfinished.Text())
 }
 
-// An answer from another client ends a line. A conversation offers it as the next prompt.
+// An answer from another client ends a line. The prompt box offers it as the next prompt.
 func TestUnfinishedLineIsKeptForThePrompt(t *testing.T) {
 	a, q, _ := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash"}})
 	types := onTerminal(t, a)

@@ -273,14 +273,14 @@ func (v *View) showThought(text string) {
 	}
 }
 
-// gateWatch follows the gates of the session that is shown.
+// gateWatch follows the gates of the turn that is shown.
 type gateWatch struct {
 	checked int  // how many results have arrived since the turn ended
 	over    bool // no more results will arrive
 }
 
-// isOver reports whether the session is complete with an event: its turn has ended and its
-// gates have run.
+// isOver reports whether the turn is complete with an event: it has ended and its gates
+// have run.
 func (v *View) isOver(event any) bool {
 	switch d := event.(type) {
 	case *protocol.TurnStateEvent:

@@ -21,7 +21,7 @@ func TestRefusalIsOneSentence(t *testing.T) {
 		{`Internal error: no session has the id "x"`, `{"kind":"session_not_found"}`, "no session has the id \"x\"; `duet-rpc session list` lists the newest"},
 		{"approval not found: x", `{"kind":"approval_not_found"}`, "approval not found: x; `duet-rpc approvals --list` lists the open questions"},
 		{"Internal error: gone", `null`, "gone"},
-		{"Request cancelled", `{"kind":"cancelled"}`, "the hub has gone before it answered: it was stopped, or has ended"},
+		{"Request cancelled", `{"kind":"cancelled"}`, "the daemon has gone before it answered: it was stopped, or has ended"},
 		{"approval not found: x\ny", `"odd"`, "approval not found: x y"},
 	} {
 		assert.EqualError(t, InWords(&client.Error{Code: -32602, Message: c.message, Data: json.RawMessage(c.data)}), c.want)

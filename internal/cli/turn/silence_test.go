@@ -60,7 +60,7 @@ func TestLateAnswerIsNotReported(t *testing.T) {
 }
 
 // An event of the hub shows that it answers again, before its response to the ping arrives. The
-// message appears once, before the session's end in the event.
+// message appears once, before the turn's end in the event.
 func TestEventEndsSilence(t *testing.T) {
 	var said []string
 	note := func(text string) { said = append(said, text) }
@@ -71,5 +71,5 @@ func TestEventEndsSilence(t *testing.T) {
 	a.hubHeard(note)
 	a.hubHeard(note)
 	a.hubSilent(false, note)
-	assert.Equal(t, []string{"it is silent", "the hub answers again"}, said)
+	assert.Equal(t, []string{"it is silent", "the daemon answers again"}, said)
 }

@@ -19,33 +19,33 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// A conversation at the terminal: turns, and below them a box in which the user writes the next
+// A session at the terminal: turns, and below them a box in which the user writes the next
 // prompt while the agent works.
 
 // ErrLeave says that the user leaves the session.
 var ErrLeave = errors.New("the user leaves the session")
 
-// TalkOptions say how a conversation begins, and where prompts and commands go.
+// TalkOptions say how a session begins, and where prompts and commands go.
 type TalkOptions struct {
 	Options
 
 	History  []string // earlier prompts, the newest last
 	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)
-	// Send starts a session with a prompt, or continues the conversation. If its agent works, the
+	// Send starts a session with a prompt, or continues it. If its agent works, the
 	// prompt waits in the queue, or, with steer, goes to the agent at once if that is possible.
 	Send func(ctx context.Context, c *client.Client, text string, steer bool) (protocol.Started, error)
 	// Command runs what follows a slash. ok is false if that is a prompt: the agent has a command
-	// of this name. [ErrLeave] leaves the conversation.
+	// of this name. [ErrLeave] leaves the session.
 	Command func(ctx context.Context, c *client.Client, text string) (ok bool, err error)
 	// NextMode changes to the next permission mode.
 	NextMode func(ctx context.Context, c *client.Client) error
 	// Reported is called when an agent has reported something about its session, such as its commands.
 	Reported func(ctx context.Context, c *client.Client)
-	// Footer describes the conversation: its agent, its mode.
+	// Footer describes the session: its agent, its mode.
 	Footer func() string
 }
 
-// A Talk is a conversation at the terminal. Only the goroutine that calls Run uses it.
+// A Talk is a session at the terminal. Only the goroutine that calls Run uses it.
 type Talk struct {
 	TalkOptions
 	Session protocol.Turn // its latest turn; the zero value: it has none
@@ -59,11 +59,11 @@ type Talk struct {
 	isBusy  bool // a turn is shown
 	// isOrphaned is true after the hub has ended a turn that was shown, until the user knows.
 	isOrphaned bool
-	// catchesUp: turns that began before the conversation was connected again are shown, even if they have ended.
+	// catchesUp: turns that began before the session was connected again are shown, even if they have ended.
 	catchesUp bool
 
-	next    string          // a session that was started, and is to be shown
-	entered string          // the session whose prompt the user has typed as a line
+	next    string          // a turn that was started, and is to be shown
+	entered string          // the turn whose prompt the user has typed as a line
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
 	news    talkNews
@@ -80,8 +80,8 @@ type queuedPrompt struct{ session, text string }
 // there is text in the box.
 const settleAfter = time.Second
 
-// NewTalk returns a conversation that view shows. Its first turn is after session, or new if
-// that is the zero value.
+// NewTalk returns a session that view shows. Its first turn follows the turn session, or begins a
+// new session if that is the zero value.
 func NewTalk(view *View, session protocol.Turn, o TalkOptions) *Talk {
 	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool), reports: make(chan struct{}, 1)}
 	t.news.more = make(chan struct{}, 1)
@@ -97,8 +97,8 @@ func NewTalk(view *View, session protocol.Turn, o TalkOptions) *Talk {
 	return t
 }
 
-// talkNews are events of sessions that have started to work and of questions that were answered, in any
-// conversation.
+// talkNews are events of turns that have started and of questions that were answered, in any
+// session.
 type talkNews struct {
 	mu   sync.Mutex
 	list []eventstream.Event // guarded by mu
@@ -119,7 +119,7 @@ func (b *talkNews) signal() {
 	}
 }
 
-// take removes and returns the first event; nil: there is none. The others stay: each session is shown after the one before
+// take removes and returns the first event; nil: there is none. The others stay: each turn is shown after the one before
 // it.
 func (b *talkNews) take() (first eventstream.Event) {
 	b.mu.Lock()
@@ -134,7 +134,7 @@ func (b *talkNews) take() (first eventstream.Event) {
 	return first
 }
 
-// Run shows the conversation until the user leaves it. It returns [hubclient.ErrHubGone] if the
+// Run shows the session until the user leaves it. It returns [hubclient.ErrHubGone] if the
 // hub has ended; call it again with a new connection then. c must not reconnect by itself.
 func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	var running sync.WaitGroup
@@ -224,8 +224,8 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// nextOf returns the session to show next in a conversation, or "": the first that has begun since the
-// session of, which broke, even if it has ended meanwhile; or the one that works; or else the one whose
+// nextOf returns the turn to show next in a session, or "": the first that has begun since the
+// turn of, which broke, even if it has ended meanwhile; or the one that works; or else the one whose
 // prompt is the next to be sent.
 func nextOf(ctx context.Context, c *client.Client, of protocol.Turn, broke bool) (id string, err error) {
 	// Asked first: a prompt that is in neither list has not existed.
@@ -280,7 +280,7 @@ func (t *Talk) signals(a *asker) (stop func()) {
 	}
 }
 
-// turn shows a session to its end, and those that follow from it.
+// turn shows a turn to its end, and those that follow from it.
 func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, running *sync.WaitGroup) error {
 	for next := &session; next != nil; {
 		a.giveUp()
@@ -291,7 +291,7 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 		if err != nil {
 			return err
 		}
-		if ended.Worktree == nil && ended.SessionUUID == next.SessionUUID { // the end of a session does not have it
+		if ended.Worktree == nil && ended.SessionUUID == next.SessionUUID { // the end of a turn does not have it
 			ended.Worktree = next.Worktree
 		}
 		t.isBusy, t.Session = false, ended
@@ -326,13 +326,13 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 	case len(open) > 0:
 		text := "the agent is gone"
 		if isOrphaned {
-			text = "the hub has ended, and the agent with it"
+			text = "the daemon has ended, and the agent with it"
 		}
 		t.view.Note(text + "; its question is open, and what you allow or answer continues the session")
 	case isOrphaned && t.next != "":
-		t.view.Note("the hub has ended, and the agent with it; the queued prompt goes on")
+		t.view.Note("the daemon has ended, and the agent with it; the queued prompt goes on")
 	case isOrphaned:
-		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
+		t.view.Note("the daemon has ended, and the agent with it; send a prompt to continue")
 	}
 	t.isOrphaned = false
 	for _, q := range open {
@@ -342,7 +342,7 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 	return nil
 }
 
-// idle waits for the next turn of the conversation: a prompt, an answer to a question that was left
+// idle waits for the next turn of the session: a prompt, an answer to a question that was left
 // open, or a turn that another client or the agent has started.
 func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Turn, error) {
 	if err := t.askLeftOpen(ctx, a); err != nil {
@@ -590,7 +590,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	return true, nil
 }
 
-// Show continues the conversation of a session.
+// Show continues the session of a turn.
 func (t *Talk) Show(session protocol.Turn) {
 	t.Session, t.queued, t.next = session, nil, ""
 	t.shown[session.ID] = true

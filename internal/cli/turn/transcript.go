@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// Conversation is a session up to a turn, and what the turn changed.
+// A Transcript has the items of a session up to a turn, and what the turn changed.
 type Transcript struct {
 	Items []*protocol.SessionItem
 	Diff  string // of all files

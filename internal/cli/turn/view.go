@@ -1,4 +1,4 @@
-// Package turn shows one turn of a conversation, from the prompt to its end, and asks the
+// Package turn shows one turn of a session, from the prompt to its end, and asks the
 // agent's questions on the terminal.
 package turn
 
@@ -37,8 +37,8 @@ type View struct {
 	watched   bool // side is a terminal
 
 	session  protocol.Turn
-	ended    string    // the session whose end was shown
-	spent    string    // the session whose time, tokens and cost were shown
+	ended    string    // the turn whose end was shown
+	spent    string    // the turn whose time, tokens and cost were shown
 	seq      int64     // of the last event shown
 	keyboard *keyboard // nil until a question is asked
 
@@ -64,7 +64,7 @@ type View struct {
 	gates     gateWatch
 	remarks   pendingRemarks
 
-	talk    *Talk  // the conversation whose prompt box is below the turn; nil: there is none
+	talk    *Talk  // the session whose prompt box is below the turn; nil: there is none
 	partial string // the agent's unfinished line above the box, if Markdown is not rendered
 }
 
@@ -124,7 +124,7 @@ func (v *View) render() {
 	v.rendered = &term.Stream{Renderer: term.Renderer{Marks: term.Marks}}
 }
 
-// Begin sets the session to show.
+// Begin sets the turn to show.
 func (v *View) Begin(s protocol.Turn) {
 	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
 	if v.talk != nil {
@@ -137,7 +137,7 @@ func (v *View) Begin(s protocol.Turn) {
 	}
 }
 
-// waitsFor says what a queued session waits for, if the hub reports it.
+// waitsFor says what a queued turn waits for, if the hub reports it.
 func waitsFor(s protocol.Turn) string {
 	if s.Parent != "" {
 		return "queued: waiting for the previous turn or a free slot; `duet-rpc session list` shows what runs, `duet-rpc approvals` the open questions"
@@ -145,7 +145,7 @@ func waitsFor(s protocol.Turn) string {
 	return "queued: waiting for a free slot; `duet-rpc session list` shows what runs"
 }
 
-// End shows how the session ended, and how to continue.
+// End shows how the turn ended, and how to continue.
 func (v *View) End(s protocol.Turn) {
 	if v.ended != "" && v.ended == s.ID {
 		return // it was shown
@@ -175,7 +175,7 @@ func (v *View) End(s protocol.Turn) {
 	v.Note(goOn)
 }
 
-// Spent shows the time, tokens and cost of a session, once. Call it for a session that another one
+// Spent shows the time, tokens and cost of a turn, once. Call it for a turn that another one
 // continues; [View.End] does the same for the last one.
 func (v *View) Spent(s protocol.Turn) {
 	if v.spent == s.ID && s.ID != "" {
@@ -187,7 +187,7 @@ func (v *View) Spent(s protocol.Turn) {
 	}
 }
 
-// spentOn returns the known time, tokens and cost of a session.
+// spentOn returns the known time, tokens and cost of a turn.
 func spentOn(s protocol.Turn) string {
 	var parts []string
 	if took := protocol.Value(s.DurationMS); took >= 100 {
@@ -273,7 +273,7 @@ func (v *View) showText(kind string, event any) {
 	}
 }
 
-// showItem shows an item of the session.
+// showItem shows an item of the turn.
 func (v *View) showItem(d *protocol.Item) {
 	switch d.Type {
 	case protocol.ItemMessage:

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// happened returns an event of the shown session.
+// happened returns an event of the shown turn.
 func happened(t *testing.T, kind string, data map[string]any) eventstream.Event {
 	raw, err := json.Marshal(data)
 	require.NoError(t, err)

@@ -199,7 +199,7 @@ func (c *acpClient) begin(cwd string) (id string) {
 	return r.SessionID
 }
 
-// load loads a session. The program replays its conversation.
+// load loads a session. The program replays its messages.
 func (c *acpClient) load(session, cwd string) {
 	c.t.Helper()
 	c.call("session/load", opening(session, cwd), nil)
@@ -449,7 +449,7 @@ func pieceOf(line string) (message, text string) {
 }
 
 // The death of an editor's process ends no turn. The turn continues, its question stays open, and
-// another editor answers it. The conversation keeps the editor's prompt.
+// another editor answers it. The session keeps the editor's prompt.
 func TestACPEditorDies(t *testing.T) {
 	s, c, session := newACPSession(e2e.Parallel(t))
 	c.asks(session, "Edit it", 1)
@@ -480,9 +480,9 @@ func TestACPEditorDies(t *testing.T) {
 	require.Empty(t, third.said("user_message_chunk"), "a client does not receive its own prompt")
 	out := s.Run("session", "show", session)
 	require.Contains(t, out, "quiet from the third")
-	var conversation json.RawMessage // HumanLayer's clients read it in this way
-	s.Lines().Call("getConversation", object{"session_id": session}, &conversation)
-	require.Contains(t, string(conversation), "Edit it")
+	var transcript json.RawMessage // HumanLayer's clients read it in this way
+	s.Lines().Call("getConversation", object{"session_id": session}, &transcript)
+	require.Contains(t, string(transcript), "Edit it")
 
 	var list struct {
 		Sessions []struct{ SessionID, CWD, Title string }
@@ -809,7 +809,7 @@ func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 }
 
 // The config option and the slash command /agent change the agent of a session after its first
-// prompt. The new agent receives the conversation so far.
+// prompt. The new agent receives the transcript.
 func TestACPAnotherAgent(t *testing.T) {
 	s := withoutDaemons(t, e2e.NewSite(e2e.Parallel(t)))
 	s.Agents("[agents.echo]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
@@ -840,7 +840,7 @@ func TestACPAnotherAgent(t *testing.T) {
 	c.answers(session, "quiet again", "You asked: quiet again")
 	c.answers(session, "/agent unknown", "The agent behind this session stays scripted: there is no agent unknown. There are:")
 
-	// Another editor loads the whole conversation.
+	// Another editor loads the whole session.
 	other := startACPEditor(s, nil)
 	other.load(session, s.Root)
 	for _, said := range []string{"quiet first", "and you", "quiet again"} {
@@ -866,7 +866,7 @@ func TestACPLoadTellsWhatWasTold(t *testing.T) {
 	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk"} {
 		require.Equal(t, c.said(kind), other.said(kind), kind)
 	}
-	require.NotContains(t, other.said("agent_message_chunk"), "this line is no JSON {]", "a line that is no JSON is no part of the conversation")
+	require.NotContains(t, other.said("agent_message_chunk"), "this line is no JSON {]", "a line that is no JSON is no part of the transcript")
 	other.quit()
 	c.quit()
 }
@@ -922,7 +922,7 @@ func (c *acpClient) requireTakenBack(questions ...acpMessage) {
 // After a kill of a hub that no request waits for, the editor's next request works.
 func TestACPHubIsKilledIdle(t *testing.T) {
 	s, c, session := newACPSession(e2e.Parallel(t))
-	s.CrashHub() // the hub has no run of the session yet
+	s.CrashHub() // the hub has no turn of the session yet
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 	for _, next := range []func(){
 		func() { c.call("session/set_mode", object{"sessionId": session, "modeId": "plan"}, nil) },
@@ -938,7 +938,7 @@ func TestACPHubIsKilledIdle(t *testing.T) {
 	c.quit()
 }
 
-// A kill of the hub at any moment keeps one copy of a prompt in the conversation. The prompt ends
+// A kill of the hub at any moment keeps one copy of a prompt in the session. The prompt ends
 // once, and its sender gets no echo. The session continues with the next hub, and the editor shows
 // nothing twice.
 func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
@@ -975,10 +975,10 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 	t.Log(ends)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet at last"))
 	require.Equal(t, 1, strings.Count(c.said("agent_message_chunk"), "You asked: quiet at last"))
-	conversation := s.Lines().Items(session)
+	items := s.Lines().Items(session)
 	for i := range rounds {
 		times := 0
-		for _, e := range conversation {
+		for _, e := range items {
 			if e.Role == "user" && strings.Contains(e.Content, fmt.Sprintf("round-%d-", i)) {
 				times++
 			}

@@ -178,20 +178,20 @@ var dayScenarios = []dayScenario{
 	{name: "A slash command", play: playSlashCommand},
 	{name: "An image in the prompt", play: playImage},
 	{name: "Interrupted while it talks", play: playInterrupt, core: true},
-	{name: "The hub is killed (`kill -9`) while a question is open", play: playKill, core: true},
+	{name: "The daemon is killed (`kill -9`) while a question is open", play: playKill, core: true},
 	{name: "The API says once that it is too much (429)", play: playTooMuch},
 	{name: "The API fails again and again (500)", play: playOutage},
 	{name: "The user is not signed in", play: playSignIn},
 	{name: subAgentScenario, play: playSubAgent},
 	{name: "A list of things to do", play: playTodos},
 	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true, brief: true},
-	{name: "The hub is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true, brief: true},
+	{name: "The daemon is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true, brief: true},
 	{name: "It is given a goal (`/goal`)", play: playGoal, core: true},
 	{name: "A person says something while it works", play: playSteer, core: true},
-	{name: "The time that a run may take is over", play: playTimeout},
+	{name: "The time that a turn may take is over", play: playTimeout},
 	{name: adoptedScenario, play: playAdopted},
-	{name: "It is ended and started again, twice, in a conversation", play: playRestarts, core: true},
-	{name: "A conversation is forked at its end", play: playFork},
+	{name: "It is ended and started again, twice, in a session", play: playRestarts, core: true},
+	{name: "A session is forked at its end", play: playFork},
 }
 
 // TestAgentDay plays the scenarios with real agents and a model that follows its prompts.
@@ -230,7 +230,7 @@ func TestAgentDay(t *testing.T) {
 	testkit.GoldenBytes(t, e2e.Root+"/docs/agents-tested.md", dayTable(t, agents, reported))
 }
 
-// keptDay reads the outcomes in docs/agents-tested.md. A run keeps the outcomes of the scenarios
+// keptDay reads the outcomes in docs/agents-tested.md. A run of this test keeps the outcomes of the scenarios
 // that it does not play.
 func keptDay(t testing.TB, agents []dayAgent) map[string]string {
 	t.Helper()
@@ -255,7 +255,7 @@ func dayTable(t testing.TB, agents []dayAgent, reported map[string]string) []byt
 ` + "`TestAgentDay`" + ` (internal/e2e/agents) runs each of these agents, as its package registry has it, through the scenarios below. The model is on a
 loopback address and follows its prompts. ` + "`DUET_UPDATE_GOLDEN=1 make agents`" + ` writes this page, and the test fails if the page is out of
 date. ` + "`make test-clients`" + ` runs a few of the scenarios. With Claude Code 0.49, Qwen Code, Kimi Code and GitHub Copilot it runs only these: a
-whole day, a rule that denies, a command in the background, and that with the hub killed. "no" means that the agent itself cannot do it. The
+whole day, a rule that denies, a command in the background, and that with the daemon killed. "no" means that the agent itself cannot do it. The
 test checks that, too, to notice a newer version that can. CI runs the whole day with each agent.
 
 Claude Code 0.101, Qwen Code and Kimi Code need Node 22. npm installs Claude Code 0.49 with an older Node.
@@ -278,9 +278,9 @@ the requested one:
 - Later an empty file remains. At its next start in that directory, Gemini CLI takes the empty file for a damaged one and deletes it with all
   other files of that id, unless its cleanup is turned off (general.sessionRetention.enabled false in its settings).
 
-After the first restart of the agent, a conversation therefore continues with Gemini CLI's own session, and after the next one with a new
-session. Duet gives the new session the transcript with the names of the tools, but without their results. The conversation says so at that
-place. To adopt a session, Duet waits for the next minute before the agent loads it. With the cleanup turned off a session survives being
+After the first restart of the agent, a session therefore continues with Gemini CLI's own session, and after the next one with a new
+one. Duet gives the new one the transcript with the names of the tools, but without their results. The transcript says so at that
+place. To adopt one of its sessions, Duet waits for the next minute before the agent loads it. With the cleanup turned off a session survives being
 loaded, but not within its minute.
 
 | |`)

@@ -37,7 +37,7 @@ func (s *agentSite) asksToRun(c *e2e.Client, session string) e2e.Event {
 	return question
 }
 
-// transcriptOf returns the text of a session's whole conversation.
+// transcriptOf returns the text of a whole session.
 func transcriptOf(c *e2e.Client, session string) string {
 	c.T.Helper()
 	var all strings.Builder
@@ -111,11 +111,11 @@ func playDenial(t *testing.T, a dayAgent) string {
 	assert.Empty(t, c.Pending())
 	goesOn := "The tool said: "
 	if a.denialEnds {
-		assert.NotContains(t, c.Conversation(l.SessionID), goesOn)
+		assert.NotContains(t, c.Said(l.SessionID), goesOn)
 		assert.Contains(t, transcriptOf(c, l.SessionID), cmp.Or(a.denialSays, ended))
 	} else {
 		assert.NotContains(t, transcriptOf(c, l.SessionID), ended)
-		assert.Contains(t, c.Conversation(l.SessionID), goesOn)
+		assert.Contains(t, c.Said(l.SessionID), goesOn)
 	}
 	for _, call := range refusals(c, l.SessionID) {
 		assert.Equal(t, "user: say: another name, please", call)
@@ -127,7 +127,7 @@ func playDenial(t *testing.T, a dayAgent) string {
 	l.SessionID = begun.SessionID
 	// The agent takes another prompt.
 	l = c.GoesOn(l, "say: hello")
-	assert.Contains(t, c.Conversation(l.SessionID), "hello")
+	assert.Contains(t, c.Said(l.SessionID), "hello")
 	s.close(c)
 	if a.denialEnds {
 		return "yes: its turn ends, which is said; it learns the reason with its next prompt"
@@ -280,7 +280,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		c.Interrupt(l)
 	} else {
 		c.Completes(l)
-		assert.Contains(t, c.Conversation(l.SessionID), a.subSays)
+		assert.Contains(t, c.Said(l.SessionID), a.subSays)
 	}
 	assert.False(t, s.exists("made"))
 	neverAsked(c)
@@ -294,7 +294,7 @@ func playTodos(t *testing.T, a dayAgent) string {
 	if a.todoless != "" {
 		c.AwaitEnd(l.SessionID)
 		assert.False(t, slices.ContainsFunc(c.Seen(), isPlan))
-		assert.Contains(t, c.Conversation(l.SessionID), "There is no tool for that.")
+		assert.Contains(t, c.Said(l.SessionID), "There is no tool for that.")
 		return s.closed(c, "no: "+a.todoless)
 	}
 	plan := c.Await("a plan", isPlan)
@@ -306,7 +306,7 @@ func playTodos(t *testing.T, a dayAgent) string {
 	assert.Equal(t, "look around", reported.Entries[0].Content)
 	assert.Contains(t, []string{"pending", "in_progress"}, reported.Entries[0].Status) // pending, if the agent reports its progress later
 	c.Completes(l)
-	assert.Contains(t, c.Conversation(l.SessionID), "The tool said: ")
+	assert.Contains(t, c.Said(l.SessionID), "The tool said: ")
 	return s.closed(c, "yes: it is the session's plan")
 }
 
@@ -320,7 +320,7 @@ func playBackground(t *testing.T, a dayAgent) string {
 	assert.Equal(t, "completed", c.ApproveAll(own).Data.State)
 	assert.True(t, s.exists("made"))
 	if !a.mute {
-		assert.Contains(t, c.Conversation(own), "The tool said: ")
+		assert.Contains(t, c.Said(own), "The tool said: ")
 	}
 	s.close(c)
 	switch {
@@ -378,7 +378,7 @@ func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *e2e.Client, own string,
 	s.goesOn = true
 	if a.foreground != "" {
 		c.Completes(l)
-		assert.Contains(t, c.Conversation(l.SessionID), "There is no tool for that.")
+		assert.Contains(t, c.Said(l.SessionID), "There is no tool for that.")
 		s.close(c)
 		return s, c, "", nil
 	}
@@ -422,7 +422,7 @@ func playGoal(t *testing.T, a dayAgent) string {
 		c.Call("interruptSession", object{"session_id": own}, nil)
 		end = c.AwaitEnd(own)
 	}
-	assert.Contains(t, c.Conversation(own), "one step")
+	assert.Contains(t, c.Said(own), "one step")
 	goesOn := true
 	for tries := 0; goesOn && tries < 5; tries++ {
 		turns := len(ownTurns(c))
@@ -467,7 +467,7 @@ func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	if begun.Delivered == "queued" {
 		c.Interrupt(l)
 		c.Completes(begun.Launched)
-		assert.Contains(t, c.Conversation(begun.SessionID), "heard")
+		assert.Contains(t, c.Said(begun.SessionID), "heard")
 		s.close(c)
 		return false
 	}
@@ -482,7 +482,7 @@ func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	return true
 }
 
-// playTimeout has a run exceed its time limit. The agent waits for its model, or for a sub-agent
+// playTimeout has a turn exceed its time limit. The agent waits for its model, or for a sub-agent
 // whose question it does not pass on.
 func playTimeout(t *testing.T, a dayAgent) string {
 	s, c := a.opens(t)
@@ -510,12 +510,12 @@ func playPlan(t *testing.T, a dayAgent) string {
 	if a.leaves == nil {
 		end := c.AwaitEnd(l.SessionID)
 		assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
-		assert.Contains(t, c.Conversation(l.SessionID), "There is no tool for that.")
+		assert.Contains(t, c.Said(l.SessionID), "There is no tool for that.")
 		assert.False(t, s.exists("made"))
 		return s.closed(c, "no: "+a.planless)
 	}
 	exit := c.AwaitQuestionOrEnd(l)
-	require.Equal(t, "new_approval", exit.Type, "%s", c.Conversation(l.SessionID))
+	require.Equal(t, "new_approval", exit.Type, "%s", c.Said(l.SessionID))
 	var asked struct {
 		Options []struct {
 			ID   string `json:"option_id"`
@@ -605,7 +605,7 @@ func playSlashCommand(t *testing.T, a dayAgent) string {
 	c := s.Open()
 	l := c.Launch(a.prompt, s.agent)
 	c.Completes(l)
-	assert.Contains(t, c.Conversation(l.SessionID), a.says)
+	assert.Contains(t, c.Said(l.SessionID), a.says)
 	awaitCommand(c, l, a.command)
 	s.close(c)
 	if a.commandless != "" {
@@ -622,7 +622,7 @@ func playImage(t *testing.T, a dayAgent) string {
 	s, c := a.opens(t)
 	l := c.Begins("launchSession", object{"query": "say: seen", "agent": s.agent, "content": []object{{"type": "image", "mimeType": "image/png", "data": onePoint}}})
 	c.Completes(l)
-	assert.Contains(t, c.Conversation(l.SessionID), "seen")
+	assert.Contains(t, c.Said(l.SessionID), "seen")
 	images := s.model.Images()
 	require.Len(t, images, 1)
 	point, err := png.Decode(bytes.NewReader(images[0]))
@@ -640,7 +640,7 @@ func playInterrupt(t *testing.T, a dayAgent) string {
 	case <-time.After(e2e.Watchdog / 3):
 		require.Fail(t, "the agent keeps its connection to the model")
 	}
-	assert.Contains(t, c.Conversation(l.SessionID), "and on ")
+	assert.Contains(t, c.Said(l.SessionID), "and on ")
 	l = c.Next(l, "say: hello") // the agent takes another prompt
 	c.Completes(l)
 	if a.forgets {
@@ -654,7 +654,7 @@ func playInterrupt(t *testing.T, a dayAgent) string {
 func playTooMuch(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "fail: 429 1")
 	c.Completes(l)
-	assert.Contains(t, c.Conversation(l.SessionID), "at last")
+	assert.Contains(t, c.Said(l.SessionID), "at last")
 	return s.closed(c, "yes: it tries again")
 }
 
@@ -726,7 +726,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 	c.Interrupt(l)
 	assert.False(t, isSilent(c, l))
 	l = c.GoesOn(l, "say: hello")
-	assert.Contains(t, c.Conversation(l.SessionID), "hello")
+	assert.Contains(t, c.Said(l.SessionID), "hello")
 	s.close(c)
 	if a.withholds {
 		return "yes: Duet shows that it is silent; it prints its errors only when it ends"
@@ -839,11 +839,11 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	}
 	next := s.requireGoesOn(c, adopted.Launched, "say: begun alone", "say: gone on")
 	assert.Equal(t, native, usageOf(c, next.SessionID).Native)
-	assert.Equal(t, "gone on", c.Conversation(next.SessionID)[len("begun alone"):], "the conversation does not repeat the agent's replay")
+	assert.Equal(t, "gone on", c.Said(next.SessionID)[len("begun alone"):], "the transcript does not repeat the agent's replay")
 	return s.closed(c, "yes")
 }
 
-// playRestarts ends the agent twice between the prompts of a conversation.
+// playRestarts ends the agent twice between the prompts of a session.
 func playRestarts(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "say: one")
 	c.Completes(l)
@@ -865,13 +865,13 @@ func playRestarts(t *testing.T, a dayAgent) string {
 	s.close(c)
 	if a.deletes { // after the first restart already, if it follows within the minute of the session's start
 		assert.Contains(t, said, lost)
-		return "no: it deletes a session that it has loaded when it is started again; Duet sends it the transcript, and the conversation says so"
+		return "no: it deletes a session that it has loaded when it is started again; Duet sends it the transcript, and a note in the session says so"
 	}
 	assert.NotContains(t, said, lost)
 	return "yes"
 }
 
-// playFork forks a conversation at its end.
+// playFork forks a session at its end.
 func playFork(t *testing.T, a dayAgent) string {
 	s, c, first := a.begins(t, "say: one")
 	c.Completes(first)
@@ -885,11 +885,11 @@ func playFork(t *testing.T, a dayAgent) string {
 	assert.NotEqual(t, native, usageOf(c, fork.SessionID).Native)
 	forked := strings.Contains(string(own.Raw), `"forked":true`)
 	assert.Equal(t, a.forks, forked, "%s", own.Raw)
-	assert.Equal(t, "onetwo", c.Conversation(fork.SessionID), "the conversation does not repeat the agent's replay")
+	assert.Equal(t, "onetwo", c.Said(fork.SessionID), "the transcript does not repeat the agent's replay")
 	if forked {
 		require.Equal(t, []string{"say: one", "say: two"}, s.model.Prompts())
 	}
-	// The original conversation continues as before.
+	// The original session continues as before.
 	s.requireGoesOn(c, first, "say: one", "say: three")
 	s.close(c)
 	if forked {

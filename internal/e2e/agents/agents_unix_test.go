@@ -32,7 +32,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			c := s.Open()
 			l := c.Launch("terminal", "recorded")
 			c.Completes(l)
-			assert.Contains(t, c.Conversation(l.SessionID), "The command is done. ")
+			assert.Contains(t, c.Said(l.SessionID), "The command is done. ")
 			assert.Contains(t, toolResults(c, l.SessionID), "total ", "the output of ls")
 			assert.Contains(t, e2e.PrintedIn(c.Seen()), "total ")
 
@@ -41,7 +41,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			assert.Contains(t, string(question.Raw), "Which colour do you like?")
 			c.Call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "respond", "comment": "green"}, nil)
 			c.Completes(l)
-			assert.Contains(t, c.Conversation(l.SessionID), "You answered: green. ")
+			assert.Contains(t, c.Said(l.SessionID), "You answered: green. ")
 
 			l = c.Next(l, "permit:1")
 			question = c.AwaitQuestion(l.SessionID)
@@ -50,16 +50,16 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			assert.Equal(t, "injected", reported.Delivered)
 			c.Approve(question.Data.ApprovalID)
 			c.Completes(l)
-			assert.Contains(t, c.Conversation(l.SessionID), "You said meanwhile: use the other file ")
+			assert.Contains(t, c.Said(l.SessionID), "You said meanwhile: use the other file ")
 
 			l = c.Next(l, "background")
 			own := c.AwaitOwnTurn(1)
 			assert.Equal(t, "completed", c.ApproveAll(own).Data.State)
-			assert.Contains(t, c.Conversation(own), "The background task has finished. I wrote demo.txt. ")
+			assert.Contains(t, c.Said(own), "The background task has finished. I wrote demo.txt. ")
 			assert.FileExists(t, filepath.Join(s.Root, "demo.txt"))
 			assert.Contains(t, toolResults(c, l.SessionID), "The background task is over.")
 
-			// The text after a turn becomes a session of the same conversation, complete and in
+			// The text after a turn becomes another turn of the session, complete and in
 			// order.
 			l = c.GoesOn(l, "late:10000")
 			own = c.AwaitOwnTurn(2)
@@ -69,9 +69,9 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			for i := range 10_000 {
 				fmt.Fprintf(&want, "chunk %d ", i+1)
 			}
-			assert.True(t, strings.HasSuffix(c.Conversation(own), "That is all. "+want.String()))
+			assert.True(t, strings.HasSuffix(c.Said(own), "That is all. "+want.String()))
 
-			// The user continues the conversation from the session that the user began.
+			// The user continues the session from the turn that the user began.
 			goal := c.Next(l, "goal")
 			assert.Equal(t, l.ThreadID, goal.ThreadID)
 			l = goal
@@ -95,8 +95,8 @@ func toolResults(c *e2e.Client, session string) (all string) {
 	return all
 }
 
-// interruptOwnTurn interrupts a conversation whose agent starts turn after turn. It interrupts turn
-// n or a later one, and returns the session of that turn.
+// interruptOwnTurn interrupts a session whose agent starts turn after turn. It interrupts turn
+// n or a later one, and returns HumanLayer's id of that turn.
 func interruptOwnTurn(c *e2e.Client, n int, l e2e.Launched) (session string) {
 	c.T.Helper()
 	for c.AwaitOwnTurn(n); c.Try("interruptSession", object{"session_id": l.SessionID}, nil) != nil; n++ { // turn n has already ended
@@ -137,7 +137,7 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 }
 
 // A prompt during an agent-initiated turn waits until the user answers the question of that turn.
-// Then the run of that turn ends, and the agent works on in the run of the prompt.
+// Then that turn ends, and the agent works on in the turn of the prompt.
 func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	c := e2e.NewSite(e2e.Parallel(t)).Open()
 	l := c.Launch("quiet background", "")
@@ -148,7 +148,7 @@ func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	assert.Equal(t, "queued", c.Session(next.SessionID).State)
 	assert.Equal(t, "completed", c.ApproveAll(own).Data.State)
 	c.Completes(next)
-	assert.Contains(t, c.Conversation(next.SessionID), "The background task has finished. I wrote demo.txt. Hello from the demo agent. You asked: quiet ")
+	assert.Contains(t, c.Said(next.SessionID), "The background task has finished. I wrote demo.txt. Hello from the demo agent. You asked: quiet ")
 	assert.Len(t, ownTurns(c), 1)
 	c.Leave()
 }
@@ -275,7 +275,7 @@ func adoptWith(c *e2e.Client, params object) (a nativeAdopted) {
 	return a
 }
 
-// reportedItems returns the type, role, text and tool of each item of a session's conversation.
+// reportedItems returns the type, role, text and tool of each item of a session.
 func reportedItems(c *e2e.Client, session string) (list []string) {
 	c.T.Helper()
 	for _, e := range c.Items(session) {
@@ -427,8 +427,7 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "native_session_id": "one"}, nil), "Resource not found")
 	c.Leave()
 
-	// The conversation continues in a new session of the agent, which receives the conversation so
-	// far.
+	// The session continues in a new one of the agent, which receives the transcript.
 	c = s.Open()
 	next := c.GoesOn(busy, "on")
 	reported := reportedItems(c, next.SessionID)
@@ -436,7 +435,7 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	c.Leave()
 }
 
-// The agent forks its own session for a fork at the end of a conversation. A branch from an earlier
+// The agent forks its own session for a fork at the end of a session. A branch from an earlier
 // point receives the transcript.
 func TestAnAgentForksItsOwnSession(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
@@ -599,7 +598,7 @@ func (e editorWithTools) said(l e2e.Launched) (text string) {
 	return text
 }
 
-// An agent uses the tools of the editor that sent the last prompt of its conversation. Duet asks
+// An agent uses the tools of the editor that sent the last prompt of its session. Duet asks
 // the user no question.
 func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
@@ -618,7 +617,7 @@ func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 	require.NoError(t, first.Call(t.Context(), "fetchApprovals", object{"session_id": l.SessionID, "include_decided": true}, &asked))
 	assert.Empty(t, asked.Approvals)
 
-	// Each conversation keeps its own editor.
+	// Each session keeps its own editor.
 	second := newEditorWithTools(s, t, "VS Code", "selection")
 	other := second.prompts("editor:selection", "")
 	assert.Contains(t, second.said(other), `"editor":"VS Code"`)
@@ -645,7 +644,7 @@ func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 	require.Eventually(t, func() bool { return none.editorOf(l) == "not_offered" }, e2e.Watchdog, e2e.PollEvery)
 }
 
-// editorOf returns the name of a conversation's editor, or the kind of the error.
+// editorOf returns the name of a session's editor, or the kind of the error.
 func (e editorWithTools) editorOf(l e2e.Launched) string {
 	e.t.Helper()
 	var r struct{ Result struct{ Editor string } }
@@ -696,7 +695,7 @@ func addMCPServers(s *e2e.Site, more string, others ...string) (program string) 
 const mcpEnded = "the MCP server ends ended with status 1 before it answered: no login with [secret]"
 
 // The events, the shell and the transcript report a failed MCP server, without secrets. They report
-// it once in a conversation, and report no working server.
+// it once in a session, and report no working server.
 func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	program := addMCPServers(s, "")
@@ -720,8 +719,8 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	assert.Contains(t, transcript, `the MCP server gone will not start`)
 	assert.NotContains(t, transcript, "server works")
 
-	// The next session of the conversation neither reports nor starts the server again. A new
-	// conversation does both.
+	// The next turn of the session neither reports nor starts the server again. A new
+	// session does both.
 	again := c.Next(first, "again")
 	assert.Equal(t, "completed", c.ApproveAll(again.SessionID).Data.State)
 	reported(c.Launch("hello", "served"), mcpEnded)

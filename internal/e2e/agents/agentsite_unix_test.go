@@ -41,7 +41,7 @@ type agentSite struct {
 	// ownProvider has Codex use its own provider, which requires a login.
 	ownProvider func()
 	goesOn      bool // the test expects agent-initiated turns
-	// records reports whether the agent's own records of conversations contain a text.
+	// records reports whether the agent's own records of its sessions contain a text.
 	records func(text string) bool
 }
 
@@ -381,7 +381,7 @@ func installedAgent(t testing.TB, name string) string {
 	return ""
 }
 
-// A toolCall is a tool call of a conversation, with its result.
+// A toolCall is a tool call of a session, with its result.
 type toolCall struct{ Tool, Input, Status, Approval, Result string }
 
 func toolCalls(c *e2e.Client, session string) (calls []toolCall) {

@@ -83,7 +83,7 @@ func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
 			require.NoError(t, err, string(out))
 			id := regexp.MustCompile(`(?m)^session (\S+)$`).FindStringSubmatch(string(out))
 			require.NotNil(t, id, string(out))
-			said := c.Conversation(id[1])
+			said := c.Said(id[1])
 			e2e.RequireParts(t, said, "a.txt", "words of the user")
 		})
 	}
@@ -150,7 +150,7 @@ func TestExampleAgent(t *testing.T) {
 			client.Call(c.method, c.params, nil)
 			end := client.AwaitEnd(l.SessionID)
 			assert.Equal(t, c.state, end.Data.State, "%s", end.Raw)
-			assert.Contains(t, client.Conversation(l.SessionID), c.says)
+			assert.Contains(t, client.Said(l.SessionID), c.says)
 			assert.Empty(t, client.Pending())
 			tools := toolCalls(client, l.SessionID)
 			require.Len(t, tools, 2)

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
 )
 
-// A killed agent fails its run. The conversation continues with a new agent.
+// The death of an agent fails its turn. The session continues with a new agent.
 func TestAKilledAgent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, query string }{
@@ -48,8 +48,8 @@ func TestAKilledAgent(t *testing.T) {
 	}
 }
 
-// A killed executor interrupts its runs and ends its agents. A new executor continues the
-// conversation.
+// The death of an executor interrupts its turns and ends its agents. A new executor continues the
+// session.
 func TestAKilledExecutor(t *testing.T) {
 	s, c := e2e.NewEditorSite(e2e.Parallel(t))
 	begun, _ := c.Asks("permit:2", "")
@@ -64,7 +64,7 @@ func TestAKilledExecutor(t *testing.T) {
 	c.Leave()
 }
 
-// A misbehaving agent ends its run in the right state, and the next run works.
+// A misbehaving agent ends its turn in the right state, and the next turn works.
 func TestBadAgents(t *testing.T) {
 	c := e2e.NewSite(e2e.Parallel(t), `
 [agents.missing]
@@ -110,12 +110,12 @@ command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 				})
 			}
 			if test.query == "badutf8" {
-				said := c.Conversation(begun.SessionID)
-				assert.Contains(t, said, "bytes", "the conversation has the readable part")
+				said := c.Said(begun.SessionID)
+				assert.Contains(t, said, "bytes", "the transcript has the readable part")
 				assert.Contains(t, said, "\uFFFD", "a replacement character marks the rest")
 			}
 			c.RequireCore()
-			assert.Equal(t, "completed", c.AwaitEnd(c.Launch("quiet", "").SessionID).Data.State, "the next run")
+			assert.Equal(t, "completed", c.AwaitEnd(c.Launch("quiet", "").SessionID).Data.State, "the next turn")
 		})
 	}
 	c.T = t
@@ -159,7 +159,7 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 			if !assert.Eventually(t, func() bool { return len(s.Running()) <= 3 }, time.Minute, e2e.PollEvery, "a process of the agent is left") {
 				t.Fatalf("%q", s.Processes())
 			}
-			assert.Equal(t, "completed", c.AwaitEnd(c.Launch("quiet", "").SessionID).Data.State, "the next run")
+			assert.Equal(t, "completed", c.AwaitEnd(c.Launch("quiet", "").SessionID).Data.State, "the next turn")
 			c.Leave()
 			s.RequireNobody("after the end")
 		})
@@ -195,8 +195,8 @@ start_timeout = "2s"
 	c.Leave()
 }
 
-// Forty runs leave no descriptors, threads or processes behind.
-func TestRunsLeaveNothingOpen(t *testing.T) {
+// Forty turns leave no descriptors, threads or processes behind.
+func TestTurnsLeaveNothingOpen(t *testing.T) {
 	s, c := e2e.NewEditorSite(e2e.Parallel(t))
 	hub := e2e.HubOf(t, c)
 	open := func() int {
@@ -212,7 +212,7 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	one := c.Runs("quiet")
 	before, threadsBefore := open(), threads()
 	last := one
-	for range 40 { // in one conversation, so that one executor serves them
+	for range 40 { // in one session, so that one executor serves them
 		begun := c.Next(last, "quiet tools:3")
 		c.AwaitEnd(begun.SessionID)
 		last = begun

@@ -81,7 +81,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	} {
 		l, end := ask(call)
 		require.Equal(t, "completed", end.Data.State, "%s: %s", call, end.Raw)
-		assert.Equal(t, said, c.Conversation(l.SessionID), call)
+		assert.Equal(t, said, c.Said(l.SessionID), call)
 	}
 	for _, call := range []string{
 		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"rm -rf x","Command":"make test"}}`,
@@ -93,7 +93,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	} {
 		l, end := ask(call)
 		require.Equal(t, "completed", end.Data.State, "%s: %s", call, end.Raw)
-		assert.Equal(t, "refused", c.Conversation(l.SessionID), call)
+		assert.Equal(t, "refused", c.Said(l.SessionID), call)
 	}
 	for call, odd := range map[string]bool{
 		`{"toolCallId":"1","kind":"execute","title":"make test","rawInput":{"command":"touch x","Command":"make test"}}`: true,
@@ -106,7 +106,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{},"_meta":{"claudeCode":{"toolName":"Read"}}}`: false,
 	} {
 		l, question := ask(call)
-		require.Equal(t, "new_approval", question.Type, "%s: Duet asked no question: %s", call, c.Conversation(l.SessionID))
+		require.Equal(t, "new_approval", question.Type, "%s: Duet asked no question: %s", call, c.Said(l.SessionID))
 		shown := s.Run("approvals", "show", question.Data.ApprovalID)
 		if strings.Contains(call, "eval") {
 			assert.Contains(t, shown, "\n? $ make test; eval ls\n", "the question shows the script")
@@ -121,7 +121,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		}
 		s.Run("approvals", "approve", question.Data.ApprovalID)
 		c.Completes(l)
-		assert.Equal(t, "allowed", c.Conversation(l.SessionID))
+		assert.Equal(t, "allowed", c.Said(l.SessionID))
 	}
 	c.Leave()
 }
@@ -145,7 +145,7 @@ func TestPermissionWithoutInput(t *testing.T) {
 			if c.said != "" {
 				l := editor.Launch("do it", "asking")
 				editor.Completes(l)
-				assert.Equal(t, c.said, editor.Conversation(l.SessionID))
+				assert.Equal(t, c.said, editor.Said(l.SessionID))
 				editor.Leave()
 				return
 			}
@@ -161,7 +161,7 @@ func TestPermissionWithoutInput(t *testing.T) {
 				}
 				s.Run("approvals", "approve", question.Data.ApprovalID)
 				editor.Completes(l)
-				assert.Equal(t, "allowed", editor.Conversation(l.SessionID))
+				assert.Equal(t, "allowed", editor.Said(l.SessionID))
 			}
 			editor.Leave()
 		})
@@ -255,7 +255,7 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
 	})
 	require.Equal(t, "completed", end.Data.State, "Duet asked again: %s", end.Raw)
-	assert.Contains(t, c.Conversation(end.Data.SessionID), "allowed")
+	assert.Contains(t, c.Said(end.Data.SessionID), "allowed")
 	assert.NotEqual(t, l.SessionID, end.Data.SessionID)
 	c.Leave()
 }
@@ -286,7 +286,7 @@ done
 ''']
 `
 
-// A rejected report fails the run with OUTPUT_MISSING. The hub keeps the other messages of the run.
+// A rejected report fails the turn with OUTPUT_MISSING. The hub keeps the other messages of the turn.
 func TestATurnOfWhichReportsAreRefused(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.Root, "odd"), 1))
@@ -306,7 +306,7 @@ func TestATurnOfWhichReportsAreRefused(t *testing.T) {
 		l := c.Launch("do it", "careless")
 		end := c.AwaitEnd(l.SessionID)
 		assert.Equal(t, state, end.Data.State, "%s: %s", odd, end.Raw)
-		said := c.Conversation(l.SessionID)
+		said := c.Said(l.SessionID)
 		assert.Contains(t, said, "before", odd)
 		assert.Contains(t, said, "after", odd)
 		if state == "failed" {

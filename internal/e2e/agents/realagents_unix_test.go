@@ -47,7 +47,7 @@ func testAllowed(t *testing.T, s *agentSite) {
 	calls := toolCalls(c, l.SessionID)
 	require.Len(t, calls, 1)
 	assert.Equal(t, []string{"Bash", "completed", "approved"}, []string{calls[0].Tool, calls[0].Status, calls[0].Approval})
-	e2e.RequireParts(t, c.Conversation(l.SessionID), "I will run it.", "The tool said: ")
+	e2e.RequireParts(t, c.Said(l.SessionID), "I will run it.", "The tool said: ")
 	used := usageOf(c, l.SessionID)
 	assert.Equal(t, s.countedAnswers*model.InputTokens, used.Input)
 	assert.Equal(t, s.countedAnswers*model.OutputTokens, used.Output)
@@ -59,7 +59,7 @@ func testAllowed(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// An interrupted agent continues the conversation, and its next request has the interrupted prompt.
+// An interrupted agent continues the session, and its next request has the interrupted prompt.
 func testInterruptedQuestion(t *testing.T, s *agentSite) {
 	c := s.Open()
 	l, _ := s.asked(c)
@@ -74,7 +74,7 @@ func testInterruptedQuestion(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// A conversation continues in the next process with the agent's own session.
+// A session continues in the next process with the agent's own session.
 func testRestarted(t *testing.T, s *agentSite) {
 	c := s.Open()
 	first := c.Launch("say: one", s.agent)
@@ -87,7 +87,7 @@ func testRestarted(t *testing.T, s *agentSite) {
 	c = s.Open()
 	third := s.requireGoesOn(c, second, "say: one", "say: two", "say: three")
 	assert.Equal(t, native, usageOf(c, third.SessionID).Native)
-	assert.Equal(t, "onetwothree", c.Conversation(third.SessionID), "Duet does not repeat text that the agent replays")
+	assert.Equal(t, "onetwothree", c.Said(third.SessionID), "Duet does not repeat text that the agent replays")
 	assert.Equal(t, model.InputTokens, usageOf(c, third.SessionID).Input)
 	s.close(c)
 }
@@ -131,7 +131,7 @@ func testCodexRules(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// testCodexFailure requires that a run fails when the model's API refuses a request. In this case
+// testCodexFailure requires that a turn fails when the model's API refuses a request. In this case
 // Codex answers the prompt with end_turn.
 func testCodexFailure(t *testing.T, s *agentSite) {
 	c := s.Open()
@@ -148,7 +148,7 @@ func testCodexKey(t *testing.T, s *agentSite) {
 	c := s.Open()
 	l := c.Launch("say: hello", s.agent)
 	c.Completes(l)
-	assert.Contains(t, c.Conversation(l.SessionID), "hello")
+	assert.Contains(t, c.Said(l.SessionID), "hello")
 	assert.False(t, s.model.Refused())
 	s.close(c)
 }

@@ -389,7 +389,7 @@ func TestMCPServer(t *testing.T) {
 	<-answer
 	require.Eventually(t, func() bool { return len(person.Pending()) == 0 }, e2e.Watchdog/3, e2e.PollEvery)
 
-	// The agent reads the sessions and their conversations.
+	// The agent reads the sessions and their items.
 	r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "list_sessions"})
 	require.NoError(t, err)
 	var list struct {

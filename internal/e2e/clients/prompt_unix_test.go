@@ -190,7 +190,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	second.sees("Allow? ")
 	s.CrashHub()
 	for _, p := range []*prompting{first, second} {
-		p.sees("the hub has gone; going on with another one", "· agent scripted · ", "Allow? ")
+		p.sees("the daemon has gone; going on with another one", "· agent scripted · ", "Allow? ")
 	}
 	for _, p := range []*prompting{first, second} {
 		p.types("y") // possibly meant for the earlier question
@@ -203,7 +203,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	editor.Leave()
 }
 
-// A stopped hub ends its runs, and their prompts start no other hub.
+// A stopped hub ends its turns, and their prompts start no other hub.
 func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Daemon()
@@ -212,7 +212,7 @@ func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s.Run("daemon", "stop", "--force")
 	p.endsWith(1)
 	assert.Zero(t, s.LockHolder(), "no other hub runs")
-	assert.Regexp(t, "the hub has gone; what it ran can be continued|interrupted", p.tty.Printed.String())
+	assert.Regexp(t, "the daemon has gone; what it ran can be continued|interrupted", p.tty.Printed.String())
 	assert.NotContains(t, p.tty.Printed.String(), "going on")
 }
 
@@ -292,8 +292,8 @@ func TestPromptNeedNotSignIn(t *testing.T) {
 	assert.NotContains(t, err.Error(), "Sign in now", "there is no terminal to ask on")
 }
 
-// A comment to the agent becomes its next prompt. The command shows that run to its end and exits
-// with the status of the last run.
+// A comment to the agent becomes its next prompt. The command shows that turn to its end and exits
+// with the status of the last turn.
 func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 	t.Parallel()
 	ask := e2e.BashCall("make", map[string]any{"command": "make"})
@@ -367,7 +367,7 @@ keys = { MY_KEY = "myservice" }
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	p.sees("interrupted")
 	p.ends()
-	assert.NotContains(t, p.tty.Printed.String(), "has ended already", "the prompt answers the question before it interrupts the run")
+	assert.NotContains(t, p.tty.Printed.String(), "has ended already", "the prompt answers the question before it interrupts the turn")
 
 	// Without a terminal, the prompt answers at once that it has no key.
 	s.Refuses("the client that was asked gave none", "prompt", "--agent", "keyed", "hello")
@@ -732,7 +732,7 @@ func TestAKeyChooses(t *testing.T) {
 	p.sees("[q]uit: ")
 	p.presses("3", "waiting for the next")
 	editor.AwaitEnd(session)
-	assert.Contains(t, editor.Conversation(session), "blue")
+	assert.Contains(t, editor.Said(session), "blue")
 	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 	assert.Equal(t, 130, p.status())
 	editor.Leave()
@@ -913,7 +913,7 @@ func TestASessionIsPicked(t *testing.T) {
 	}
 }
 
-// awaitWaiting waits until n tasks wait for an answer.
+// awaitWaiting waits until n turns wait for an answer.
 func awaitWaiting(s *e2e.Site, t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -922,7 +922,7 @@ func awaitWaiting(s *e2e.Site, t *testing.T, n int) {
 	}, e2e.Watchdog/3, e2e.PollEvery)
 }
 
-// A prompt that continues a conversation reports that it waits for the previous turn.
+// A prompt that continues a session reports that it waits for the previous turn.
 func TestAPromptSaysForWhatItWaits(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Daemon()
@@ -982,9 +982,9 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	p := startPrompt(s, t, e2e.Lately, "hello")
 	p.sees("Allow? ")
 	e2e.SuspendHub(t, pid)
-	p.types("y", fmt.Sprintf("— the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	p.types("y", fmt.Sprintf("— the daemon (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-	p.sees("— the hub answers again", "completed")
+	p.sees("— the daemon answers again", "completed")
 	said := p.endsWith(0)
 	assert.Contains(t, said, "I wrote demo.txt")
 	s.Run("daemon", "stop")

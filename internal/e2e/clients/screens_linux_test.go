@@ -22,7 +22,7 @@ import (
 // run it with DUET_UPDATE_GOLDEN=1 and read the difference. `make pictures` draws the screens.
 //
 // A narrow terminal shows everything. A wide terminal has another layout of lists and
-// conversations, and other terminals draw the same content with other characters. Their variants
+// transcripts, and other terminals draw the same content with other characters. Their variants
 // show only these scenes.
 func TestScreens(t *testing.T) {
 	for _, c := range []struct {
@@ -31,11 +31,11 @@ func TestScreens(t *testing.T) {
 		env     []string
 		scenes  []func(*stage)
 	}{
-		{"60", 60, nil, []func(*stage){newcomer, conversation, inbox, finding, mistakes, lists, beside, talk}},
-		{"120", 120, nil, []func(*stage){newcomer, conversation, inbox, finding, talk}},
-		{"nocolor-60", 60, []string{"NO_COLOR=1"}, []func(*stage){newcomer, conversation}},
-		{"dumb-60", 60, []string{"TERM=dumb"}, []func(*stage){newcomer, conversation}},
-		{"ascii-60", 60, []string{"LC_ALL=C"}, []func(*stage){newcomer, conversation}},
+		{"60", 60, nil, []func(*stage){newcomer, oneTurn, inbox, finding, mistakes, lists, beside, talk}},
+		{"120", 120, nil, []func(*stage){newcomer, oneTurn, inbox, finding, talk}},
+		{"nocolor-60", 60, []string{"NO_COLOR=1"}, []func(*stage){newcomer, oneTurn}},
+		{"dumb-60", 60, []string{"TERM=dumb"}, []func(*stage){newcomer, oneTurn}},
+		{"ascii-60", 60, []string{"LC_ALL=C"}, []func(*stage){newcomer, oneTurn}},
 	} {
 		t.Run(c.variant, func(t *testing.T) {
 			t.Parallel()
@@ -80,8 +80,8 @@ func newcomer(st *stage) {
 	sc.is("first")
 }
 
-// conversation shows a turn with many kinds of output, and several kinds of questions.
-func conversation(st *stage) {
+// oneTurn shows a turn with many kinds of output, and several kinds of questions.
+func oneTurn(st *stage) {
 	update := func(kind string, members object) e2e.PlayedStep {
 		members["sessionUpdate"] = kind
 		return e2e.PlayedStep{Update: members}
@@ -116,14 +116,14 @@ func conversation(st *stage) {
 		update("plan", object{"entries": entries("completed", "completed", "completed")}),
 		e2e.PlayedStep{Say: "\nDone: all tests pass. 日本語 and emoji 👍 stay in their columns.\n"},
 	)+"[agents.broken]\ndriver = \"acp\"\ncommand = [\"no-such-agent\"]\n")
-	sc := st.scene("conversation", `duet-rpc prompt --agent helper "Why does the test of the parser fail?"`)
+	sc := st.scene("turn", `duet-rpc prompt --agent helper "Why does the test of the parser fail?"`)
 	sc.waits("[p]roject: ")
-	sc.is("conversation-question")
+	sc.is("turn-question")
 	sc.presses("y")
 	sc.waits("[p]roject: ", "  Run the tests")
 	sc.presses("n")
 	sc.ends()
-	sc.is("conversation")
+	sc.is("turn")
 
 	for _, c := range []struct{ name, asks, key string }{{"ask", "Choose 1 to 3", "2"}, {"form", "Colour (one of", "C-c"}, {"link", "and agree? ", "C-c"}} {
 		sc = st.scene(c.name, "duet-rpc prompt quiet "+c.name)
@@ -216,7 +216,7 @@ func finding(st *stage) {
 	sc.ends()
 }
 
-// talk is a conversation with a prompt box.
+// talk is a session with a prompt box.
 func talk(st *stage) {
 	sc := st.scene("talk", "duet-rpc")
 	sc.waits("C-d leaves")

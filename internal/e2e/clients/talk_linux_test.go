@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// startTalk starts duet-rpc on a terminal of 80 columns. Without arguments this is a conversation.
+// startTalk starts duet-rpc on a terminal of 80 columns. Without arguments this is a new session.
 func startTalk(s *e2e.Site, t *testing.T, args ...string) *prompting {
 	l := s.Launch(args...)
 	l.Env = append(l.Env, "TERM=xterm")
@@ -40,7 +40,7 @@ func (p *prompting) signal(sig os.Signal) {
 
 const idleFooter = "RET sends"
 
-func TestAConversationOnATerminal(t *testing.T) {
+func TestASessionOnATerminal(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees("/help lists", idleFooter)
@@ -60,7 +60,7 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.presses("\x17again\x1b[200~\nand again\x1b[201~\r", "You asked: quiet again", "and again", idleFooter)
 	p.leaves()
 
-	// All turns belong to one conversation, and prompt -c continues it.
+	// All turns belong to one session, and prompt -c continues it.
 	editor := s.Start()
 	list := editor.Sessions()
 	require.Len(t, list, 4)
@@ -74,7 +74,7 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.leaves()
 }
 
-// Prompts that arrive at once, as from a paste, run one after another in the same conversation.
+// Prompts that arrive at once, as from a paste, run one after another in the same session.
 func TestPromptsThatAreTypedAhead(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t)
@@ -96,7 +96,7 @@ func TestPromptsThatAreTypedAhead(t *testing.T) {
 }
 
 // Turns that ran while the terminal was stopped are shown, in their order. A prompt that was typed
-// meanwhile continues the conversation after them.
+// meanwhile continues the session after them.
 func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t)
@@ -115,8 +115,8 @@ func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	assert.Equal(t, editor.Session("task-0001").ThreadID, editor.Session("task-0004").ThreadID, "quiet four is no fork")
 }
 
-// An agent-initiated turn appears in the conversation, with its cause once.
-func TestAConversationShowsAnAgentInitiatedTurn(t *testing.T) {
+// An agent-initiated turn appears in the session, with its cause once.
+func TestASessionShowsAnAgentInitiatedTurn(t *testing.T) {
 	p := startTalk(e2e.NewSite(e2e.Parallel(t)), t)
 	p.presses("quiet late:1\r", "That is all. ", "Continued by itself.", "chunk 1", idleFooter)
 	assert.Equal(t, 1, strings.Count(p.tty.Printed.String(), "Continued by itself"))
@@ -135,7 +135,7 @@ func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
 	<-p.Ended
 }
 
-func TestCommandsOfAConversation(t *testing.T) {
+func TestCommandsOfASession(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t, "prompt", "--agent", "scripted")
 	p.sees(idleFooter)
@@ -153,11 +153,11 @@ func TestCommandsOfAConversation(t *testing.T) {
 	p.presses("/review\r", "+Turn 1: hello", "Keep it? ")
 	p.presses("n", idleFooter)
 	assert.NoFileExists(t, s.Root+"/demo.txt")
-	p.presses("\x1b[Z") // also in a conversation
+	p.presses("\x1b[Z") // also in a session
 	p.sees("set, from the next prompt on", "acceptEdits · context 0 % · "+idleFooter)
 	p.presses("hel\x12", "  hello")
 	p.presses("\r\x15/cost\r", "COST")
-	p.presses("/rewind\r") // without checkpoints, the conversation alone goes back
+	p.presses("/rewind\r") // without checkpoints, the session alone goes back
 	p.sees("the files before 1.1 are not recorded", "your next prompt continues from before 1.1; /resume 1 returns", "hello")
 	p.presses("\x15/resume 1\r", "after 1.1")
 	p.presses("/title The first\r")
@@ -170,7 +170,7 @@ func TestCommandsOfAConversation(t *testing.T) {
 }
 
 // In the first session with an agent, its commands and models are known as soon as it reports them.
-func TestAConversationKnowsANewAgentsCommands(t *testing.T) {
+func TestASessionKnowsANewAgentsCommands(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Agents(e2e.Played(t, s.Home, "fresh",
 		e2e.PlayedStep{Opened: map[string]any{"models": object{"currentModelId": "large", "availableModels": []object{{"modelId": "large", "name": "The large one"}}}}},
@@ -187,7 +187,7 @@ func TestAConversationKnowsANewAgentsCommands(t *testing.T) {
 
 // The footer shows the mode into which an agent goes by itself, while it works: it may act without
 // asking there.
-func TestAConversationShowsTheAgentsOwnMode(t *testing.T) {
+func TestASessionShowsTheAgentsOwnMode(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	modes := []object{{"id": "default", "name": "Default"}, {"id": "auto", "name": "Decides itself"}}
 	s.Agents(e2e.Played(t, s.Home, "moody",
@@ -204,8 +204,8 @@ func TestAConversationShowsTheAgentsOwnMode(t *testing.T) {
 	assert.Contains(t, p.tty.Printed.String(), "moody · Decides itself · ")
 }
 
-// A question survives its terminal, and a conversation survives its hub.
-func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
+// A question survives its terminal, and a session survives its hub.
+func TestASessionOutlivesTerminalAndHub(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees(idleFooter)
@@ -219,15 +219,15 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p.sees(idleFooter)
 	p.presses("quiet after that\r", "You asked: quiet after that", idleFooter)
 
-	// The conversation also shows another client's prompt.
+	// The session also shows another client's prompt.
 	s.Run("prompt", "--continue", "1", "quiet from afar")
 	p.sees("› quiet from afar", "You asked: quiet from afar", idleFooter)
 	p.leaves()
 }
 
-// After the hub was killed, the conversation asks the open question again. It takes each kind of answer,
+// After the hub was killed, the session asks the open question again. It takes each kind of answer,
 // also from another client.
-func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
+func TestASessionAsksAgainWhenItsHubDies(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(s *e2e.Site, p *prompting){
 		"allow": func(_ *e2e.Site, p *prompting) { p.presses("y", "I wrote demo.txt") },
@@ -269,7 +269,7 @@ func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
 	p.presses("quiet one\r", "⧗ quiet one")
 	p.presses("quiet two\r", "⧗ quiet two")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
-	p.sees("interrupted", "the hub has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
+	p.sees("interrupted", "the daemon has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
 	p.leaves()
 }
 
@@ -302,7 +302,7 @@ func TestAPromptIsWrittenInAnEditor(t *testing.T) {
 	}
 }
 
-func TestAConversationOnADumbTerminal(t *testing.T) {
+func TestASessionOnADumbTerminal(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Env = append(s.Env, "TERM=dumb")
 	p := startOnTerminal(s, t, 80)

@@ -13,9 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
 )
 
-// The prompt box of a conversation appears soon and shows typed keys while the agent streams. An
+// The prompt box of a session appears soon and shows typed keys while the agent streams. An
 // answer of 5 MB takes at most 1.5 times as long as without the box.
-func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
+func TestASessionKeepsUpWithItsAgent(t *testing.T) {
 	const (
 		starts   = 20
 		soon     = 50 * time.Millisecond

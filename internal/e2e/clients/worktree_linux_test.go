@@ -78,9 +78,9 @@ func TestWorktreesInTheShell(t *testing.T) {
 	assert.Equal(t, ref[1], strings.TrimSpace(git("for-each-ref", "--format=%(refname)", "refs/duet")), "only the ref of the discarded work remains")
 }
 
-// A conversation on a terminal works in a worktree, lands it and discards it. Commands in a
-// worktree's directory use its project and its conversation.
-func TestWorktreesInAConversation(t *testing.T) {
+// A session on a terminal works in a worktree, lands it and discards it. Commands in a
+// worktree's directory use its project and its session.
+func TestWorktreesInASession(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	git := gitIn(t, s.Root)
 	beginRepository(git)
@@ -113,7 +113,7 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p.presses("/resume 1\r", "your next prompt continues this session in", "scripted · RET sends")
 }
 
-// The configuration selects the conversations that get a worktree, and the setup of the worktree.
+// The configuration selects the sessions that get a worktree, and the setup of the worktree.
 func TestConfiguredWorktrees(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	git := gitIn(t, s.Root)
@@ -312,7 +312,7 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 	p := startTalk(s, t, "prompt", "--agents", "scripted,scripted", "hello")
 	p.sees("Allow? ")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
-	p.sees("the hub has gone; going on with another one")
+	p.sees("the daemon has gone; going on with another one")
 	// The hub may withdraw a question during its answer, because the agent is gone and the session
 	// continues.
 	for ends := false; !ends; {
@@ -349,7 +349,7 @@ func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
 	assert.Equal(t, "main", strings.TrimSpace(gitIn(t, elsewhere)("branch", "--format=%(refname:short)")))
 }
 
-// A rewind restores the files from before a turn, in the shell and in a conversation. The user can
+// A rewind restores the files from before a turn, in the shell and in a session. The user can
 // undo it.
 func TestRewindInTheShell(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t), "\n[checkpoints]\nenabled = true\n")

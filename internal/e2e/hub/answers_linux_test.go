@@ -48,7 +48,7 @@ func TestAnAnswerOutlivesTheAgent(t *testing.T) {
 	}
 }
 
-// onlyOne kills all executors and agents, so that the next run starts one of each.
+// onlyOne kills all executors and agents, so that the next turn starts one of each.
 func (s *recordedSite) onlyOne(c *e2e.Client) {
 	s.T.Helper()
 	hub := e2e.HubOf(s.T, c)

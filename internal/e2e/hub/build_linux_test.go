@@ -166,7 +166,7 @@ var stubbornOnce = strings.NewReplacer("[[builds]]", "[[gates]]", `"""trap`, `""
 touch ran
 trap`).Replace(stubborn)
 
-// sendGated sends a task with this gate, and waits for all processes of the gate. The channel
+// sendGated starts a turn with this gate, and waits for all processes of the gate. The channel
 // receives the result of the request.
 func sendGated(s *e2e.Site, c *e2e.Client) (ended <-chan error) {
 	s.T.Helper()

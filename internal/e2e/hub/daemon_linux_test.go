@@ -69,7 +69,7 @@ func TestADaemonEndsByItself(t *testing.T) {
 	next.Leave()
 }
 
-// A daemon outlives the process group of the editor that started it, and so does a run.
+// A daemon outlives the process group of the editor that started it, and so does a turn.
 func TestHubIsADaemon(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
 	grouped := s.Launch()
@@ -182,7 +182,7 @@ func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
 	s.RequireNobody("after the editor, whose end starts no daemon")
 }
 
-// A run continues without clients. The notice to the next client says so, once for each user.
+// A turn continues without clients. The notice to the next client says so, once for each user.
 func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
 	notice := func(c *e2e.Client) string {
@@ -195,15 +195,15 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 	} {
 		first := s.Start()
 		require.Empty(t, notice(first))
-		run := first.Launch("quiet stream:1000000@100", "")
-		first.AwaitState(run.SessionID, "running")
+		begun := first.Launch("quiet stream:1000000@100", "")
+		first.AwaitState(begun.SessionID, "running")
 		first.Leave()
 		next := s.Start()
 		require.Eventually(t, func() bool { return next.Status().Subsystems.IPC.Clients == 1 }, e2e.Watchdog/3, e2e.PollEvery)
 		require.Equal(t, want, notice(next), i)
 		require.Empty(t, notice(next))
-		next.Call("interruptSession", object{"session_id": run.SessionID}, nil)
-		next.AwaitState(run.SessionID, "interrupted")
+		next.Call("interruptSession", object{"session_id": begun.SessionID}, nil)
+		next.AwaitState(begun.SessionID, "interrupted")
 		next.Leave()
 	}
 	s.Run("daemon", "stop")

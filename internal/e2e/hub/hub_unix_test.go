@@ -54,7 +54,7 @@ func requireRising(t testing.TB, events []e2e.Event) {
 }
 
 // Editors of one project receive the same events, whichever editor began a session. Each may answer
-// a question, and the first answer wins. The next hub has the same conversation.
+// a question, and the first answer wins. The next hub has the same transcript.
 func TestEditorsShare(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3} {
@@ -109,10 +109,10 @@ func TestEditorsShare(t *testing.T) {
 			}
 			want := lasting(editors[0].Seen(), last.Seq)
 			require.NotEmpty(t, want)
-			said := editors[0].Conversation(last.Data.SessionID)
+			said := editors[0].Said(last.Data.SessionID)
 			for i, c := range editors {
 				requireRising(t, c.Seen())
-				assert.Equal(t, said, c.Conversation(last.Data.SessionID), "editor %d", i)
+				assert.Equal(t, said, c.Said(last.Data.SessionID), "editor %d", i)
 				assert.Equal(t, want, lasting(c.Seen(), last.Seq), "editor %d", i)
 				assert.Equal(t, textsOf(editors[0].Seen()), textsOf(c.Seen()), "editor %d", i)
 			}
@@ -120,14 +120,14 @@ func TestEditorsShare(t *testing.T) {
 
 			next := s.Open()
 			require.NotEqual(t, hub, e2e.HubOf(t, next))
-			assert.Equal(t, said, next.Conversation(last.Data.SessionID))
+			assert.Equal(t, said, next.Said(last.Data.SessionID))
 			next.Runs("quiet")
 			next.Leave()
 		})
 	}
 }
 
-// A client of a daemon may leave in any way during its run. The run continues, and the sessions of
+// A client of a daemon may leave in any way during its turn. The turn continues, and the sessions of
 // the next client run.
 func TestWaysToLeaveADaemon(t *testing.T) {
 	t.Parallel()
@@ -163,8 +163,8 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 // A daemon runs until `daemon stop`.
 func TestDaemon(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
-	s.Refuses("no hub runs here; `duet-rpc daemon start`", "daemon", "status")
-	s.Refuses("no hub runs here", "daemon", "stop")
+	s.Refuses("no daemon runs here; `duet-rpc daemon start`", "daemon", "status")
+	s.Refuses("no daemon runs here", "daemon", "stop")
 	s.Refuses("no daemon was started here", "daemon", "logs")
 
 	// A starting daemon renames a long log.
@@ -176,7 +176,7 @@ func TestDaemon(t *testing.T) {
 	require.Equal(t, pid, s.LockHolder())
 	require.Equal(t, pid, s.Daemon(), "the second start finds the first daemon")
 	out := s.Run("daemon", "start")
-	assert.Equal(t, fmt.Sprintf("a hub runs here already (process %d)\n", pid), out)
+	assert.Equal(t, fmt.Sprintf("a daemon runs here already (process %d)\n", pid), out)
 	out = s.Run("daemon", "status")
 	assert.Contains(t, out, fmt.Sprintf("process %d, %s, up ", pid, e2e.Version))
 	out = s.Run("daemon", "logs")
@@ -198,7 +198,7 @@ func TestDaemon(t *testing.T) {
 	e2e.RequireNoFile(t, s.SocketPath())
 	editor.RequireCore()
 	_, err = s.Command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here", "an editor starts no hub before it needs one")
+	require.ErrorContains(t, err, "no daemon runs here", "an editor starts no hub before it needs one")
 	require.Equal(t, "completed", editor.Session(running.SessionID).State)
 	require.NotEqual(t, pid, e2e.HubOf(t, editor))
 	editor.Leave()
@@ -407,7 +407,7 @@ func TestSocketServesHumanLayer(t *testing.T) {
 	editor.Leave()
 }
 
-// No line exceeds lineAtMost, however long a conversation is.
+// No line exceeds lineAtMost, however long a session is.
 func TestSocketKeepsLinesShort(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	editor := s.Start()
@@ -418,7 +418,7 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 	subscriber.Completes(l)
 	tasks.AwaitNote("event.taskCompleted", l.TaskID)
 	editor.T = t
-	assert.Greater(t, len(editor.Conversation(l.SessionID)), 5_000_000, "an editor receives the whole conversation")
+	assert.Greater(t, len(editor.Said(l.SessionID)), 5_000_000, "an editor receives the whole transcript")
 
 	late := s.Lines()
 	late.Call("Subscribe", object{"since": 0}, nil)

@@ -31,14 +31,14 @@ import (
 
 // A load is the size of TestCrowd.
 type load struct {
-	clients, tasks int // tasks of each client
+	clients, tasks int // turns of each client
 	subscribers    int // upper limit
 	within         time.Duration
 	patient        time.Duration // the limit for a reply
 	peak, rest     int           // limits for the hub's memory in bytes, in the test and after it
 }
 
-// loadOf returns a small load. If DUET_LOAD_TESTS sets the number of tasks of each client (make
+// loadOf returns a small load. If DUET_LOAD_TESTS sets the number of turns of each client (make
 // load), the load is large.
 func loadOf() load {
 	if tasks, err := strconv.Atoi(os.Getenv("DUET_LOAD_TESTS")); err == nil {
@@ -86,13 +86,13 @@ type tally struct {
 	mu     sync.Mutex // guards the fields below
 	last   int64
 	events int
-	states map[string]int // session to the number of runStates that it has reached
+	states map[string]int // session to the number of turnStates that it has reached
 	ended  int
 	wrong  string // the first violation
 }
 
-// runStates are the states of an undisturbed run.
-var runStates = []string{"queued", "starting", "running", "completed"}
+// turnStates are the states of an undisturbed turn.
+var turnStates = []string{"queued", "starting", "running", "completed"}
 
 func (y *tally) hear(e e2e.Event) {
 	y.mu.Lock()
@@ -109,11 +109,11 @@ func (y *tally) hear(e e2e.Event) {
 		return
 	}
 	n := y.states[e.Data.SessionID]
-	if (n == len(runStates) || e.Data.State != runStates[n]) && y.wrong == "" {
+	if (n == len(turnStates) || e.Data.State != turnStates[n]) && y.wrong == "" {
 		y.wrong = fmt.Sprintf("state %d of %s is %s %s", n, e.Data.SessionID, e.Data.State, e.Data.Error)
 	}
 	y.states[e.Data.SessionID] = n + 1
-	if n+1 == len(runStates) {
+	if n+1 == len(turnStates) {
 		y.ended++
 	}
 }
@@ -192,8 +192,8 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 	return c
 }
 
-// submit starts a run with a method of the caller's family. quick reports whether the method
-// returns before the end of the run.
+// submit starts a turn with a method of the caller's family. quick reports whether the method
+// returns before the end of the turn.
 func (c *caller) submit(prompt string) (session, task string, quick bool, err error) {
 	var r struct {
 		SessionID string `json:"session_id"`
@@ -206,7 +206,7 @@ func (c *caller) submit(prompt string) (session, task string, quick bool, err er
 		err = c.Try("task.submit", object{"prompt": prompt, "agent": "said"}, &r)
 		r.TaskID = r.Task
 	case c.family == promptCaller:
-		own := fmt.Sprintf("conversation %d", c.number)
+		own := fmt.Sprintf("session %d", c.number)
 		err = c.Try("execute_prompt", object{"prompt": prompt, "agent": "said", "session_id": own, "timeout_ms": 600_000}, &r)
 		if err == nil && r.Status != "completed" {
 			err = errors.New(r.Status)
@@ -260,7 +260,7 @@ type crowdRun struct {
 	calls    int
 }
 
-// phase has each caller submit a number of tasks, and returns the sorted call durations.
+// phase has each caller start a number of turns, and returns the sorted call durations.
 func (r *crowdRun) phase(tasks int) latencies {
 	r.took = nil
 	var group sync.WaitGroup
@@ -339,7 +339,7 @@ func TestCrowd(t *testing.T) {
 	require.NoError(t, err)
 	l := loadOf()
 	s := e2e.NewSite(t)
-	// The runs are as short as possible, so that the load is on the hub.
+	// The turns are as short as possible, so that the load is on the hub.
 	s.Agents("[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
 	s.Env = []string{"DUET_MAX_TURNS=8", "DUET_QUEUE_CAP=100000"}
 	hub := startForeground(s, l.within+l.patient)
@@ -369,7 +369,7 @@ func TestCrowd(t *testing.T) {
 	}
 	submitted := time.Since(began)
 	all := l.clients * l.tasks
-	require.Len(t, r.tasks, all, "each run has its own task id")
+	require.Len(t, r.tasks, all, "each turn has its own task id")
 
 	// A client that receives states receives all of them once, in order.
 	events, subscribers := 0, 0

@@ -63,7 +63,7 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 			assert.Contains(t, out, "does not answer")
 			out = s.Run(soon, "daemon", "stop", "--force")
 			assert.Contains(t, out, fmt.Sprintf("killed, since it did not answer (process %d)", pid))
-			s.Refuses("no hub runs here", "daemon", "stop", "--force")
+			s.Refuses("no daemon runs here", "daemon", "stop", "--force")
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestStartThatDoesNotFinish(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(s.SocketPath()))
 	_, err = s.Command(soon, "daemon", "start")
-	require.ErrorContains(t, err, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	require.ErrorContains(t, err, fmt.Sprintf("the daemon (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	s.Run(soon, "daemon", "stop", "--force")
 	_, err = s.Command("--answer-within=1s", "daemon", "start") // long enough to see the other process once
 	require.ErrorContains(t, err, fmt.Sprintf("process %d starts a daemon here, and has not finished within 2s: try again, or end that process", os.Getpid()))
@@ -108,7 +108,7 @@ func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
 		{soon, "daemon", "stop", "--force"},
 	} {
 		_, err := s.Command(args...)
-		assert.ErrorContains(t, err, "does not answer, and it is not this project's hub", "%v", args)
+		assert.ErrorContains(t, err, "does not answer, and it is not this project's daemon", "%v", args)
 		// A daemon that the command has started ends by itself, maybe later than the command.
 		require.Eventually(t, project.Project{StateDir: s.State()}.Unlocked, e2e.Watchdog/3, e2e.PollEvery)
 	}
@@ -236,7 +236,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 
 	e := editor.Refused("launchSession", object{"query": "quiet sent"})
 	assert.Equal(t, "hub_silent", e.Kind())
-	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	assert.Contains(t, e.Message, fmt.Sprintf("the daemon (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	assert.Contains(t, string(e.Data), `"retry":false`)
 	editor.Await("the hub_silent event", func(e e2e.Event) bool { return e.Type == "hub_silent" })
 	editor.RequireDegraded(fmt.Sprintf("process %d", pid))
@@ -247,7 +247,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	late := s.Start()
 	late.RequireCore()
 	e = late.Refused("listSessions", object{})
-	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	assert.Contains(t, e.Message, fmt.Sprintf("the daemon (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	late.RequireIssue(fmt.Sprintf("process %d", pid))
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
@@ -535,7 +535,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 	for round := range times {
 		hub := s.LockHolder()
 
-		// Two runs are active: one streams text, and one waits for an answer.
+		// Two turns are active: one streams text, and one waits for an answer.
 		talking := editors[0].Launch(fmt.Sprintf("quiet stream:100000@400 round %d", round), "")
 		asking := editors[1].Launch(fmt.Sprintf("quiet permit:1 round %d", round), "")
 		question := editors[2].AwaitQuestion(asking.SessionID)

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// oneAtATime limits a hub to one run at a time.
+// oneAtATime limits a hub to one turn at a time.
 const oneAtATime = "[limits]\nmax_turns = 1\n"
 
 // copyProject copies the project with `cp -a` and returns the copy, which has the same home.
@@ -42,7 +42,7 @@ func TestACopyOfAProjectAtWork(t *testing.T) {
 	others := copyProject(s, "other")
 
 	_, err := others.Command("daemon", "stop", "--force")
-	require.ErrorContains(t, err, "no hub runs here")
+	require.ErrorContains(t, err, "no daemon runs here")
 	editor := others.Open()
 	editor.Refused("getSessionState", object{"session_id": running.SessionID})
 	editor.RequireNoIssue()
@@ -365,7 +365,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	s.Run("daemon", "stop")
 }
 
-// A run that resumes after a crash gets the environment of the resuming client.
+// A turn that resumes after a crash gets the environment of the resuming client.
 func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	s := newEnvironmentSite(e2e.Parallel(t))
 	first := s.client("first")
@@ -374,7 +374,7 @@ func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	works := first.Launch(s.file("works"), "gated")
 	first.AwaitState(works.SessionID, "running")
 	require.NoError(t, syscall.Kill(hub, syscall.SIGKILL))
-	second.Await("the run is interrupted", func(e e2e.Event) bool { return e.Data.SessionID == works.SessionID && e.Data.State == "interrupted" })
+	second.Await("the turn is interrupted", func(e e2e.Event) bool { return e.Data.SessionID == works.SessionID && e.Data.State == "interrupted" })
 	resumed := second.Next(works, s.file("resumed"))
 	require.NoError(t, os.WriteFile(s.gate, []byte("go on"), 0o600))
 	second.Completes(resumed)

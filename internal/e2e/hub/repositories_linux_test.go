@@ -292,11 +292,11 @@ func TestAPlantedRuleAnswersNothing(t *testing.T) {
 				}
 				assert.Eventually(t, func() bool {
 					return slices.ContainsFunc([]string{`"new_approval"`, `"completed"`, `"id":2,"error"`}, func(s string) bool { return strings.Contains(out.String(), s) })
-				}, clonedTime, e2e.PollEvery, "the run neither asks nor ends: %.2000s", out)
+				}, clonedTime, e2e.PollEvery, "the turn neither asks nor ends: %.2000s", out)
 				closeInput(in, process)
 			})
 			e.requireCivil(t)
-			assert.NotContains(t, e.out, `"completed"`, "the run ended without a question")
+			assert.NotContains(t, e.out, `"completed"`, "the turn ended without a question")
 			c.requireHarmless(t)
 		})
 	}
@@ -682,7 +682,7 @@ func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 // followedWithin limits the time until a running hub applies a change.
 const followedWithin = 2 * time.Second
 
-// A revoked trust ends the runs that depend on it, in an editor's hub and in a daemon.
+// A revoked trust ends the turns that depend on it, in an editor's hub and in a daemon.
 func TestARevocationIsFollowed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"an editor's hub", "a daemon"} {
@@ -721,7 +721,7 @@ func TestARevocationIsFollowed(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return !strings.Contains(strings.Join(s.Processes(), "\n"), agent)
 			}, e2e.Watchdog/3, e2e.PollEvery, "%s still runs", agent)
-			assert.Equal(t, "running", c.Session(mine.SessionID).State, "a run that does not depend on the trust continues")
+			assert.Equal(t, "running", c.Session(mine.SessionID).State, "a turn that does not depend on the trust continues")
 
 			asks, question := c.Asks("permit:1 quiet", "scripted")
 			c.Approve(question.Data.ApprovalID)
@@ -793,7 +793,7 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	again, _ := c.Asks("permit:1 quiet", "")
 	c.Interrupt(again)
 
-	// An unreadable file prevents new runs, and the hub keeps running.
+	// An unreadable file prevents new turns, and the hub keeps running.
 	s.Agents("wrong = 1\n")
 	require.ErrorContains(t, c.Try("launchSession", object{"query": "quiet"}, nil), "unknown key")
 	c.RequireCore()

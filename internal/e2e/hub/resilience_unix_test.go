@@ -306,7 +306,7 @@ func killOften(t *testing.T, random *rand.Rand, done, n int) {
 	c := k.start()
 	k.verify(c)
 	c.Leave()
-	t.Logf("%d runs, %d events, %d approvals", len(k.runs), k.lastSeq, len(k.asked))
+	t.Logf("%d turns, %d events, %d approvals", len(k.turns), k.lastSeq, len(k.asked))
 	k.site.RequireNobody("at the end")
 }
 
@@ -314,7 +314,7 @@ func killOften(t *testing.T, random *rand.Rand, done, n int) {
 type ledger struct {
 	events  map[int64]e2e.Event   // durable events
 	texts   map[string]string     // by message, from its deltas
-	runs    map[string]*toldRun   // by session
+	turns   map[string]*toldTurn  // by HumanLayer's session_id
 	tasks   map[string]string     // session by task
 	asked   map[string]*toldAsk   // by approval
 	answers map[string]acceptance // sent answers, by approval
@@ -322,7 +322,7 @@ type ledger struct {
 	topTask int
 }
 
-type toldRun struct {
+type toldTurn struct {
 	e2e.Launched
 	query string
 	state string // the latest reported state
@@ -343,7 +343,7 @@ const (
 
 func newLedger() *ledger {
 	return &ledger{
-		events: make(map[int64]e2e.Event), texts: make(map[string]string), runs: make(map[string]*toldRun), tasks: make(map[string]string),
+		events: make(map[int64]e2e.Event), texts: make(map[string]string), turns: make(map[string]*toldTurn), tasks: make(map[string]string),
 		asked: make(map[string]*toldAsk), answers: make(map[string]acceptance),
 	}
 }
@@ -381,9 +381,9 @@ func (l *ledger) take(t testing.TB, events []e2e.Event) {
 		}
 		switch e.Type {
 		case "session_status_changed":
-			run := l.run(e.Data.SessionID)
-			run.state, run.TaskID = e.Data.State, e.Data.TaskID
-			l.number(t, run.TaskID, e.Data.SessionID)
+			turn := l.turn(e.Data.SessionID)
+			turn.state, turn.TaskID = e.Data.State, e.Data.TaskID
+			l.number(t, turn.TaskID, e.Data.SessionID)
 		case "new_approval":
 			if l.asked[e.Data.ApprovalID] == nil {
 				l.asked[e.Data.ApprovalID] = &toldAsk{Event: e}
@@ -399,13 +399,13 @@ func (l *ledger) take(t testing.TB, events []e2e.Event) {
 	}
 }
 
-func (l *ledger) run(session string) *toldRun {
-	run := l.runs[session]
-	if run == nil {
-		run = &toldRun{Launched: e2e.Launched{SessionID: session}}
-		l.runs[session] = run
+func (l *ledger) turn(session string) *toldTurn {
+	turn := l.turns[session]
+	if turn == nil {
+		turn = &toldTurn{Launched: e2e.Launched{SessionID: session}}
+		l.turns[session] = turn
 	}
-	return run
+	return turn
 }
 
 // number records the session of a task, and requires that no other session has the same task.
@@ -419,16 +419,16 @@ func (l *ledger) number(t testing.TB, task, session string) {
 	l.topTask = max(l.topTask, n)
 }
 
-// accepted records a run that a response named.
+// accepted records a turn that a response named.
 func (l *ledger) accepted(t testing.TB, begun e2e.Launched, query string) {
-	known := l.runs[begun.SessionID]
+	known := l.turns[begun.SessionID]
 	if known == nil {
 		n, err := strconv.Atoi(strings.TrimPrefix(begun.TaskID, "task-"))
 		require.NoError(t, err)
 		require.Greater(t, n, l.topTask, "the hub never reuses a task number")
 	}
-	run := l.run(begun.SessionID)
-	run.Launched, run.query = begun, query
+	turn := l.turn(begun.SessionID)
+	turn.Launched, turn.query = begun, query
 	l.number(t, begun.TaskID, begun.SessionID)
 }
 
@@ -507,8 +507,8 @@ func (k *kills) work(c *e2e.Client) {
 			}
 		case choice < 8:
 			var begun e2e.Launched
-			for session, run := range k.runs {
-				if run.state == "interrupted" {
+			for session, turn := range k.turns {
+				if turn.state == "interrupted" {
 					if err = c.Try("continueSession", object{"session_id": session, "query": "continue"}, &begun); err == nil {
 						k.accepted(k.t, begun, "continue")
 					}
@@ -556,7 +556,7 @@ func (k *kills) verify(c *e2e.Client) {
 		require.True(t, strings.HasPrefix(texts[key], text), "message %s was %.200q, it is %.200q", key, text, texts[key])
 	}
 
-	k.verifyRuns(c)
+	k.verifyTurns(c)
 	k.verifyApprovals(c, pending)
 	k.requireGapless()
 	k.take(t, replayed)
@@ -574,12 +574,12 @@ func (k *kills) replay(c *e2e.Client) []e2e.Event {
 	return c.Seen()
 }
 
-// verifyRuns requires that each run exists. A run that had an agent must have ended, and an
-// interrupted run is ORPHANED.
-func (k *kills) verifyRuns(c *e2e.Client) {
+// verifyTurns requires that each turn exists. A turn that had an agent must have ended, and an
+// interrupted turn is ORPHANED.
+func (k *kills) verifyTurns(c *e2e.Client) {
 	t := k.t
 	t.Helper()
-	for session, run := range k.runs {
+	for session, turn := range k.turns {
 		shown := c.Session(session)
 		var task struct {
 			ID        string `json:"id"`
@@ -587,19 +587,19 @@ func (k *kills) verifyRuns(c *e2e.Client) {
 			RunID     string `json:"run_id"`
 			Prompt    string `json:"prompt"`
 		}
-		c.Call("task.get", object{"taskId": run.TaskID}, &task)
+		c.Call("task.get", object{"taskId": turn.TaskID}, &task)
 		require.Equal(t, session, task.SessionID)
-		require.Equal(t, run.TaskID, task.ID)
-		if run.RunID != "" { // a reply named it
-			require.Equal(t, run.RunID, task.RunID)
-			require.Equal(t, run.query, task.Prompt)
-			require.Equal(t, run.ThreadID, shown.ThreadID)
+		require.Equal(t, turn.TaskID, task.ID)
+		if turn.RunID != "" { // a reply named it
+			require.Equal(t, turn.RunID, task.RunID)
+			require.Equal(t, turn.query, task.Prompt)
+			require.Equal(t, turn.ThreadID, shown.ThreadID)
 		}
 		switch {
-		case e2e.Ended(run.state):
-			require.Equal(t, run.state, shown.State, session)
-		case run.state != "" && run.state != "queued" && run.state != "draft": // it had an agent
-			require.True(t, e2e.Ended(shown.State), "%s was %s, it is %s", session, run.state, shown.State)
+		case e2e.Ended(turn.state):
+			require.Equal(t, turn.state, shown.State, session)
+		case turn.state != "" && turn.state != "queued" && turn.state != "draft": // it had an agent
+			require.True(t, e2e.Ended(shown.State), "%s was %s, it is %s", session, turn.state, shown.State)
 		}
 		if shown.State == "interrupted" {
 			require.Equal(t, "ORPHANED", shown.ErrorCode, session)
@@ -607,7 +607,7 @@ func (k *kills) verifyRuns(c *e2e.Client) {
 		}
 		for key, text := range k.texts {
 			if owner, _, _ := strings.Cut(key, " "); owner == session && e2e.Ended(shown.State) {
-				require.Contains(t, c.Conversation(session), text, "message %s", key)
+				require.Contains(t, c.Said(session), text, "message %s", key)
 			}
 		}
 	}
@@ -637,7 +637,7 @@ func (k *kills) verifyApprovals(c *e2e.Client, pending map[string]e2e.ShownAppro
 			require.True(t, pending[id].Stale, "the question %s", ask.Raw)
 		}
 		if ask.resolved == "" && k.answers[id] == 0 && shown.Status != "pending" {
-			// The run may have ended, or asked again, without a report to the client.
+			// The turn may have ended, or asked again, without a report to the client.
 			require.Equal(t, "cancelled", shown.Status, "the question %s", ask.Raw)
 		}
 	}
@@ -658,7 +658,7 @@ func (k *kills) requireGapless() {
 	require.Equal(t, "ok", check)
 }
 
-// goOn answers one stale question and continues one interrupted run, each to the end of its run.
+// goOn answers one stale question and continues one interrupted turn, each to the end of the new turn.
 func (k *kills) goOn(c *e2e.Client) {
 	t := k.t
 	t.Helper()
@@ -669,11 +669,11 @@ func (k *kills) goOn(c *e2e.Client) {
 		k.answers[id] = unsure
 		c.Approve(id)
 		k.answers[id] = accepted
-		k.finishThread(c, c.Approval(id).ThreadID, ask)
+		k.finishSession(c, c.Approval(id).ThreadID, ask)
 		k.take(t, c.Seen())
 		break
 	}
-	for session, run := range k.runs {
+	for session, turn := range k.turns {
 		shown := c.Session(session)
 		if shown.State != "interrupted" {
 			continue
@@ -681,7 +681,7 @@ func (k *kills) goOn(c *e2e.Client) {
 		begun := c.Begins("continueSession", object{"session_id": session, "query": "continue"})
 		k.accepted(t, begun, "continue")
 		end := k.finish(c, begun.SessionID)
-		assert.Equal(t, "completed", end.Data.State, "%s continued: %s", run.query, end.Raw)
+		assert.Equal(t, "completed", end.Data.State, "%s continued: %s", turn.query, end.Raw)
 		k.take(t, c.Seen())
 		break
 	}
@@ -699,13 +699,13 @@ func (k *kills) finish(c *e2e.Client, session string) e2e.Event {
 	return end
 }
 
-// finishThread requires that the answer to a stale question resumes its thread, and that the agent
+// finishSession requires that the answer to a stale question resumes its session, and that the agent
 // does not repeat the question.
-func (k *kills) finishThread(c *e2e.Client, thread string, ask *toldAsk) {
+func (k *kills) finishSession(c *e2e.Client, thread string, ask *toldAsk) {
 	t := k.t
 	t.Helper()
 	var last e2e.Launched
-	e := c.Await("a run after the answer", func(e e2e.Event) bool {
+	e := c.Await("a turn after the answer", func(e e2e.Event) bool {
 		return e.Seq > k.lastSeq && e.Type == "session_status_changed" && e.Data.ThreadID == thread && (e.Data.State == "running" || e2e.Ended(e.Data.State))
 	})
 	last.SessionID = e.Data.SessionID
@@ -782,7 +782,7 @@ func TestResumedTextIsWhole(t *testing.T) {
 			end := c.AwaitEnd(l.SessionID)
 			assert.Equal(t, "ORPHANED", end.Data.ErrorCode)
 			since = max(since, end.Seq)
-			whole, first, second := c.Conversation(l.SessionID), said(t, before, l.SessionID), said(t, c.Seen(), l.SessionID)
+			whole, first, second := c.Said(l.SessionID), said(t, before, l.SessionID), said(t, c.Seen(), l.SessionID)
 			if len(talking) == 1 {
 				require.Equal(t, whole, first+second, "round %d", round)
 				continue
@@ -801,7 +801,7 @@ func TestResumedTextIsWhole(t *testing.T) {
 	t.Logf("%d times some text came twice", again)
 }
 
-// The end of an editor interrupts its runs. The next editor finds their output and their questions.
+// The end of an editor interrupts its turns. The next editor finds their output and their questions.
 func TestEndOfInputInterruptsTurns(t *testing.T) {
 	s, c := e2e.NewEditorSite(e2e.Parallel(t))
 	asking, question := c.Asks("permit:2", "")
@@ -925,7 +925,7 @@ var killDelays = func() []time.Duration {
 	}
 }()
 
-// awaitQuiet waits until no run is running or queued.
+// awaitQuiet waits until no turn is running or queued.
 func awaitQuiet(c *e2e.Client) {
 	c.T.Helper()
 	require.Eventually(c.T, func() bool {

@@ -21,11 +21,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
 )
 
-// A hub's memory does not grow with the number of its runs. The heap varies with caches, so the
+// A hub's memory does not grow with the number of its turns. The heap varies with caches, so the
 // test compares the lowest of many values.
 func TestAHubDoesNotGrowWithItsTurns(t *testing.T) {
 	const (
-		looks   = 48 // each after a batch of runs
+		looks   = 48 // each after a batch of turns
 		batch   = 504
 		workers = 8
 		growth  = 1.15 // of the last quarter relative to the second one
@@ -195,8 +195,8 @@ func countProcesses(s *e2e.Site, text string) (n int, memory float64) {
 	return n, memory
 }
 
-// Duet keeps few agents of finished conversations.
-func TestFinishedConversationsKeepFewAgents(t *testing.T) {
+// Duet keeps few agents of finished sessions.
+func TestFinishedSessionsKeepFewAgents(t *testing.T) {
 	t.Parallel()
 	const tasks = 150
 	s, c := e2e.NewEditorSite(t)

@@ -92,8 +92,8 @@ func fillDiskWithoutReserve(s *e2e.Site) {
 	}
 }
 
-// A full disk fails the runs that Duet cannot store, with the reason. Everything else works, and
-// new runs work once there is space.
+// A full disk fails the turns that Duet cannot store, with the reason. Everything else works, and
+// new turns work once there is space.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -101,9 +101,9 @@ func TestAFullDisk(t *testing.T) {
 		query string
 		fill  func(*e2e.Site, *e2e.Client)
 	}{
-		{"that a run fills", "stream:10000000", func(*e2e.Site, *e2e.Client) {}},
+		{"that a turn fills", "stream:10000000", func(*e2e.Site, *e2e.Client) {}},
 		{"that something else fills", "stream:10000000@2000", func(s *e2e.Site, _ *e2e.Client) { fillDiskWithoutReserve(s) }},
-		// The released reserve is full too, so the hub stores the run's end once there is space.
+		// The released reserve is full too, so the hub stores the turn's end once there is space.
 		{"that something else fills for good", "stream:10000000@2000", func(s *e2e.Site, c *e2e.Client) {
 			fillDiskWithoutReserve(s)
 			require.Eventually(s.T, func() bool {
@@ -117,13 +117,13 @@ func TestAFullDisk(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := e2e.NewSite(e2e.Parallel(t))
-			if !strings.Contains(test.query, "@") { // the run fills the disk, which takes minutes with the race detector
+			if !strings.Contains(test.query, "@") { // the turn fills the disk, which takes minutes with the race detector
 				s.Binary = e2e.FastProgram(t)
 			}
 			smallDisk(s, "24m")
 			c := s.Open()
 			kept := c.Runs("quiet")
-			said := c.Conversation(kept.SessionID)
+			said := c.Said(kept.SessionID)
 			asking, question := c.Asks("permit:1", "")
 
 			require.Eventually(t, func() bool {
@@ -145,14 +145,14 @@ func TestAFullDisk(t *testing.T) {
 
 			c.RequireCore()
 			assert.Equal(t, end.Data.State, c.Session(streaming.SessionID).State)
-			partly := c.Conversation(streaming.SessionID)
-			assert.Contains(t, partly, "chunk 1 chunk 2 ", "the conversation has the agent's first text")
+			partly := c.Said(streaming.SessionID)
+			assert.Contains(t, partly, "chunk 1 chunk 2 ", "the transcript has the agent's first text")
 			for key, text := range textsOf(c.Seen()) {
 				if strings.HasPrefix(key, streaming.SessionID) {
-					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "the conversation matches the reported text")
+					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "the transcript matches the reported text")
 				}
 			}
-			assert.Equal(t, said, c.Conversation(kept.SessionID))
+			assert.Equal(t, said, c.Said(kept.SessionID))
 			c.RequireDegraded("disk is full")
 			found, err := s.Command("doctor")
 			assert.ErrorContains(t, err, "something is wrong: hub")
@@ -177,10 +177,10 @@ func TestAFullDisk(t *testing.T) {
 			assert.Less(t, strings.Count(s.DaemonLog(), "\n"), 30, "the daemon's log stays short")
 
 			c = s.Open()
-			assert.Equal(t, said, c.Conversation(kept.SessionID))
+			assert.Equal(t, said, c.Said(kept.SessionID))
 			assert.Equal(t, "STORE_FULL", c.Session(streaming.SessionID).ErrorCode)
 			open := c.Approval(question.Data.ApprovalID)
-			require.Equal(t, "pending", open.Status, "a question outlives its run")
+			require.Equal(t, "pending", open.Status, "a question outlives its turn")
 			require.True(t, open.Stale)
 			c.Approve(question.Data.ApprovalID)
 			c.AwaitThread(asking.ThreadID)
@@ -197,14 +197,14 @@ func TestStartOnAFullDisk(t *testing.T) {
 	kept := c.Launch("quiet", "")
 	c.Subscribe()
 	c.AwaitEnd(kept.SessionID)
-	said := c.Conversation(kept.SessionID)
+	said := c.Said(kept.SessionID)
 	c.Leave()
 	ballast := fillDisk(s)
 	found := s.Run("session", "list")
 	assert.Contains(t, found, "quiet")
 	c = s.Start()
 	c.RequireCore()
-	assert.Equal(t, said, c.Conversation(kept.SessionID), "the stored conversation is readable")
+	assert.Equal(t, said, c.Said(kept.SessionID), "the stored transcript is readable")
 	refused := c.Refused("launchSession", object{"query": strings.Repeat("much ", 1_000_000)})
 	assert.Contains(t, refused.Message, "the disk is full")
 	c.RequireDegraded("disk is full")
@@ -213,7 +213,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	c.Leave()
 
 	c = s.Open()
-	assert.Equal(t, said, c.Conversation(kept.SessionID))
+	assert.Equal(t, said, c.Said(kept.SessionID))
 	c.Runs("quiet")
 	c.Leave()
 }

@@ -249,7 +249,7 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	s.Daemon()
 	both, named, gone := s.Lines(), s.Lines(), s.Lines()
 	both.Call("event.subscribe", object{}, nil)
-	both.Call("Subscribe", object{"event_types": []string{"session_status_changed"}}, nil) // for runs
+	both.Call("Subscribe", object{"event_types": []string{"session_status_changed"}}, nil) // for turns
 	named.Call("event.subscribe", object{"kinds": []string{"terminal.exited"}}, nil)
 	r := gone.Spawn(object{"program": "sh", "args": []string{"-c", "read a; exit 5"}})
 	require.NoError(t, gone.Conn.Close())
@@ -268,7 +268,7 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	}
 	named.Until("both terminal.exited events", func() bool { return exits(named) == 2 })
 	both.Until("the end", func() bool { return exits(both) > 0 })
-	// A second event about the end would precede the events of a later run.
+	// A second event about the end would precede the events of a later turn.
 	both.Runs("quiet")
 	both.Until("one terminal.exited event", func() bool { return exits(both) == 1 })
 }

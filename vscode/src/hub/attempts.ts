@@ -14,7 +14,7 @@ export interface Comparison {
 /** The methods of the extension for that page. session is the uuid of the session of an attempt. */
 export interface ComparisonMethods {
   load: Record<string, never>;
-  openConversation: { session: string };
+  openSession: { session: string };
   openFile: { session: string; path: string };
   choose: { session: string };
 }

@@ -40,7 +40,7 @@ export class Builds {
   }
 
   /**
-   * Runs the build with this name and resolves when it has succeeded. Rejects with the hub's error, also after token was
+   * Runs the build with this name and resolves when it has succeeded. Rejects with the daemon's error, also after token was
    * cancelled.
    */
   async run(name: string, listener: BuildListener, token?: CancellationToken): Promise<BuildResult> {

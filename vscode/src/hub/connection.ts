@@ -33,7 +33,7 @@ export interface EditorToolset {
 }
 
 export interface ConnectionOptions {
-  /** A folder of the workspace. The hub is the daemon of its project. */
+  /** A folder of the workspace. The connection is to the daemon of its project. */
   folder: string;
   /** Called at each start, so that a changed setting takes effect. */
   findBinary: () => Promise<Binary>;
@@ -168,9 +168,9 @@ export class HubConnection {
   }
 
   /**
-   * Sends a request, after a server that is starting is ready. Rejects with a ResponseError if the hub
-   * answers with an error, and with a NotConnectedError if no server runs. If the hub ended and did not
-   * carry out the request, it is sent again to the next hub.
+   * Sends a request, after a server that is starting is ready. Rejects with a ResponseError if the daemon
+   * answers with an error, and with a NotConnectedError if no server runs. If the daemon ended and did not
+   * carry out the request, it is sent again to the next daemon.
    */
   async request<M extends Method>(method: M, params: Params<M>, token?: CancellationToken): Promise<Result<M>> {
     await this.starting;
@@ -403,10 +403,10 @@ export class HubConnection {
   }
 }
 
-/** The longest message that the hub reads, in bytes, minus the space for the rest of the message. */
+/** The longest message that the daemon reads, in bytes, minus the space for the rest of the message. */
 const maxParams = 10 * 1024 * 1024 - 1000;
 
-/** refuseOversize throws for params over the hub's limit. The hub answers such a request without its id. */
+/** refuseOversize throws for params over the daemon's limit. The daemon answers such a request without its id. */
 function refuseOversize(method: Method, params: unknown): void {
   const size = Buffer.byteLength(JSON.stringify(params) ?? "");
   if (size <= maxParams) return;
@@ -414,13 +414,13 @@ function refuseOversize(method: Method, params: unknown): void {
   throw new ResponseError(ErrorCodes.InvalidRequest, `cannot send ${method}: it has ${mebibytes} MiB, and the limit is 10 MiB; shorten the text or attach less`);
 }
 
-/** isAnswer reports whether an error is the hub's, and not one that vscode-jsonrpc makes when a connection ends. */
+/** isAnswer reports whether an error is the daemon's, and not one that vscode-jsonrpc makes when a connection ends. */
 function isAnswer(error: unknown): error is ResponseError<unknown> {
   const own: number[] = [ErrorCodes.MessageWriteError, ErrorCodes.MessageReadError, ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
   return error instanceof ResponseError && !own.includes(error.code);
 }
 
-/** The names of codes with which the hub's messages begin (docs/protocol.md). People need the sentence after them only. */
+/** The names of codes with which the daemon's messages begin (docs/protocol.md). People need the sentence after them only. */
 const codeNames = /^(?:Invalid params|Invalid Request|Internal error|Task not found|Task not cancellable|Queue full|Subsystem unavailable|Overloaded): /;
 
 /** errorOf returns the error of a request, whose message is for people. */
@@ -439,7 +439,7 @@ function messageOf(error: unknown): string {
 const repeatable = /\.(list|get|search|items|export|count)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
 
 /**
- * mayRetry reports whether to send a request to the next hub. A request that was pending when its hub died (-32042) may
+ * mayRetry reports whether to send a request to the next daemon. A request that was pending when its daemon died (-32042) may
  * have been carried out.
  */
 function mayRetry(method: Method, error: unknown): boolean {

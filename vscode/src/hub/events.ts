@@ -1,4 +1,4 @@
-// The events of the hub that the extension handles (docs/methods.md, "Kinds of events"), and how they reach listeners.
+// The events of the daemon that the extension handles (docs/methods.md, "Kinds of events"), and how they reach listeners.
 import type { EventKind, HubEvent, Params, Result } from "../protocol";
 
 /** Output of a terminal, output that it left out, or its exit. */
@@ -38,7 +38,7 @@ export const followedEvents: EventKind[] = [
 ];
 
 /** The kinds of events of a session that its panel subscribes to. */
-export const conversationEvents: EventKind[] = [
+export const sessionEvents: EventKind[] = [
   "item.added",
   "item.changed",
   "text.delta",
@@ -106,7 +106,7 @@ export interface Followed {
 export interface FollowListener {
   /** Called for each event, in order, also for those that happened while no server ran. */
   event: (event: HubEvent) => void;
-  /** Called if the hub refuses to continue the subscription. No more events follow. */
+  /** Called if the daemon refuses to continue the subscription. No more events follow. */
   lost: (error: Error) => void;
 }
 

@@ -1,4 +1,4 @@
-// Answers the hub's requests for keys. Nothing here writes a key to a log, or into an error.
+// Answers the daemon's requests for keys. Nothing here writes a key to a log, or into an error.
 import type { HubConnection } from "./connection";
 
 /** The data of the event secret.requested. */
@@ -22,7 +22,7 @@ export interface KeyUser {
   warn: (message: string) => void;
 }
 
-/** How long the hub waits for a key, in milliseconds. */
+/** How long the daemon waits for a key, in milliseconds. */
 const askedFor = 25_000;
 
 /** The requests of one project, each answered at most once. */

@@ -1,4 +1,4 @@
-// The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
+// The sessions and questions of a project, as the daemon has them. An event says that one has changed; a request gets its
 // current state.
 import type { HubEvent, Method, Params, Result, Turn, WaitingPrompt } from "../protocol";
 import type { HubConnection } from "./connection";
@@ -20,7 +20,7 @@ function isWorking({ state }: Turn): boolean {
   return ["starting", "running", "interrupting", "waiting_input"].includes(state);
 }
 
-/** The lists of a project. They are empty until its hub is ready, and keep their items while it restarts. */
+/** The lists of a project. They are empty until its daemon is ready, and keep their items while it restarts. */
 export class ProjectModel {
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionEmitter = new Emitter<Question[]>();

@@ -68,7 +68,7 @@ export function realPath(path: string): string {
 /** A project that is not open in this window. */
 export interface OtherProject {
   root: string;
-  /** Whether a hub runs there. Else the sessions are from the store. */
+  /** Whether a daemon runs there. Else the sessions are from the store. */
   hub: boolean;
   /** The most recently active first. */
   sessions: Session[];

@@ -1,4 +1,4 @@
-// A view of a terminal of the hub. It needs no VS Code.
+// A view of a terminal of the daemon. It needs no VS Code.
 import type { HubConnection } from "./connection";
 import { Emitter } from "./events";
 import type { TerminalUpdate } from "./events";
@@ -100,7 +100,7 @@ export class HubTerminal {
     await this.connection.request("start" in this.which ? "terminal.close" : "terminal.detach", { terminal_id: id });
   }
 
-  /** Ends the view without a request to the hub. The terminal continues. */
+  /** Ends the view without a request to the daemon. The terminal continues. */
   dispose(): void {
     this.over = true;
     for (const stop of this.stops) stop();

@@ -1,4 +1,4 @@
-// A conversation as Markdown. Each text is in a quotation or a code block of its own, so it cannot look like another
+// A session as Markdown. Each text is in a quotation or a code block of its own, so it cannot look like another
 // author's text or a part of the document.
 import type { SessionItem } from "../protocol";
 import { visible } from "./groups";
@@ -6,7 +6,7 @@ import { visible } from "./groups";
 /** The longest input or output of a tool in the document, in characters. */
 const longest = 4_000;
 
-/** The whole conversation. */
+/** The whole session. */
 export function transcript(title: string, items: readonly SessionItem[]): string {
   const parts = [`# ${oneLine(title)}`, ...items.map(partOf)];
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;

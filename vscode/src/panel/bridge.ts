@@ -1,6 +1,6 @@
 // Connects the page of a panel with duet-rpc: passes on the methods and events of one session, and nothing else.
 import type { HubConnection } from "../hub/connection";
-import { conversationEvents } from "../hub/events";
+import { sessionEvents } from "../hub/events";
 import type { Following } from "../hub/events";
 import { wholeQuestions } from "../hub/model";
 import type { HubEvent } from "../protocol";
@@ -28,7 +28,7 @@ export interface BridgeOptions {
   handlers: PanelHandlers;
   /** Reports whether the session does not exist yet, so that there is nothing to follow. */
   isNew?: () => Promise<boolean>;
-  /** Called if the hub no longer has the events that the page needs. The page has to reload. */
+  /** Called if the daemon no longer has the events that the page needs. The page has to reload. */
   onLost: () => void;
   onError: (error: unknown) => void;
 }
@@ -110,7 +110,7 @@ export class Bridge {
     this.started = true;
     // After the response, with which the page fills its prompt box.
     setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
-    // The hub may have become ready meanwhile.
+    // The daemon may have become ready meanwhile.
     if (hub.state.is === "ready" && !this.following && !this.isNew) this.caughtUp(generation).catch(this.options.onError);
     return { session, ...start, connection: this.connection() };
   }
@@ -166,7 +166,7 @@ export class Bridge {
     this.isNew = nothing;
     if (nothing) return;
     const following = await hub.follow(
-      { session, kinds: conversationEvents },
+      { session, kinds: sessionEvents },
       { event: (event) => current() && this.forward(event), lost: () => current() && onLost() },
     );
     if (current() && !this.following) this.following = following;

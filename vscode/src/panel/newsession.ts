@@ -74,7 +74,7 @@ export class Beginnings {
   }
 }
 
-/** What a page shows of a beginning. Requests the agents and their settings, if the hub is ready. */
+/** What a page shows of a beginning. Requests the agents and their settings, if the daemon is ready. */
 export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
   const folder = vscode.Uri.file(chosen.folder);
   const worktrees = !fork && repositoryOf(realPath(chosen.folder)) !== undefined;

@@ -104,7 +104,7 @@ export class Panel implements vscode.Disposable {
   }
 
   /**
-   * Asks the hub whether the first prompt still has to start the session. A window may end, or lose its hub, before
+   * Asks the daemon whether the first prompt still has to start the session. A window may end, or lose its daemon, before
    * it learns of the start.
    */
   async isNew(): Promise<boolean> {
@@ -119,7 +119,7 @@ export class Panel implements vscode.Disposable {
     return false;
   }
 
-  /** The session, from the hub if it is not in the list. */
+  /** The session, from the daemon if it is not in the list. */
   async askSession(): Promise<ProjectSession> {
     if (this.beginning) throw new Error("this session has not started: send its first prompt");
     const session = this.session ?? (await this.project.connection.request("turn.get", { turn: this.uuid })).turn;

@@ -110,7 +110,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
         ({ beside } = await launch(beginning, chosen, project, prompt));
       } catch (error) {
         void showUntrusted(project, error).catch(onError);
-        // The hub may have started the session and died before it answered.
+        // The daemon may have started the session and died before it answered.
         if (await panel.isNew().catch(() => true)) throw error;
       }
       beginnings.forget(uuid);
@@ -180,7 +180,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
   };
 }
 
-/** The most agents at one prompt, as in the hub. */
+/** The most agents at one prompt, as in the daemon. */
 const mostAgents = 10;
 
 /** pickAgents asks which of the available agents get the prompt, and which of their models. undefined: the user has chosen none. */

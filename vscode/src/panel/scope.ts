@@ -32,7 +32,7 @@ function mayOmit(method: PassedMethod, name: string, given: Members): boolean {
   return method === "approval.list" || (method === "turn.move" && name === "before");
 }
 
-/** Knows the uuids of one session and its turns. It asks the hub about an unknown one. */
+/** Knows the uuids of one session and its turns. It asks the daemon about an unknown one. */
 export class Scope {
   private readonly known: Set<string>;
   private readonly approvals = new Set<string>();
@@ -45,7 +45,7 @@ export class Scope {
     this.known = new Set([session]);
   }
 
-  /** Checks the parameters of a page's request, and returns those for the hub. Throws an RPCError that names the wrong one. */
+  /** Checks the parameters of a page's request, and returns those for the daemon. Throws an RPCError that names the wrong one. */
   async check(method: PassedMethod, params: unknown): Promise<Members> {
     if (typeof params !== "object" || params === null || Array.isArray(params)) throw invalid(method, "params", "an object", params);
     const given = params as Members;
@@ -98,7 +98,7 @@ export class Scope {
     return { approvals: own };
   }
 
-  /** uuidOf checks that a turn belongs to this session. Another client can give its turn an id that looks like a number, so only uuids reach the hub. */
+  /** uuidOf checks that a turn belongs to this session. Another client can give its turn an id that looks like a number, so only uuids reach the daemon. */
   private async uuidOf(id: unknown, method: string, param: string): Promise<string> {
     if (typeof id !== "string" || id === "") throw invalid(method, param, "the id of a turn of this session", id);
     if (this.known.has(id)) return id;

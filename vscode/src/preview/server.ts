@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** A response of the hub's method fetch. */
+/** A response of the daemon's method fetch. */
 export interface Page {
   status: number;
   headers: Record<string, string>;

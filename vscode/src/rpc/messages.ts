@@ -65,7 +65,7 @@ export function isJSONRPC(value: unknown): value is JSONRPCMessage {
   return typeof value === "object" && value !== null && (value as { jsonrpc?: unknown }).jsonrpc === "2.0";
 }
 
-/** The error codes of JSON-RPC 2.0, of Duet's hub and of the pages that it serves. */
+/** The error codes of JSON-RPC 2.0, of Duet's daemon and of the pages that it serves. */
 export const ErrorCode = {
   ParseError: -32700,
   InvalidRequest: -32600,
@@ -80,7 +80,7 @@ export const ErrorCode = {
   NavigationFailed: -32006,
   MCPServerError: -32007,
   ContextOverflow: -32008,
-  /** The hub, or the relay to it, ended before it answered. It may have carried out the request. */
+  /** The daemon, or the relay to it, ended before it answered. It may have carried out the request. */
   HubLost: -32042,
   /** The caller has cancelled the request. */
   RequestCancelled: -32800,

@@ -65,7 +65,7 @@ function card(attempt: Attempt): HTMLElement {
     changed,
     others > 0 && make("p", { class: "note", text: `and ${others} more` }),
     result ? make("p", { class: "attempt-result", text: result }) : undefined,
-    make("div", { class: "choices" }, choose, keyed("open", button({ class: "secondary", label: "Open Session", press: () => call("openConversation", { session }) }))));
+    make("div", { class: "choices" }, choose, keyed("open", button({ class: "secondary", label: "Open Session", press: () => call("openSession", { session }) }))));
 }
 
 fromExtension.onNotify("comparison", (params) => draw(params as unknown as Comparison));

@@ -5,8 +5,8 @@ import type { Draft, ItemKey, PanelMethod, PanelNotifications, PanelParams, Pane
 import type { SessionItem } from "../protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
-import { keyOf } from "./conversation";
-import type { Conversation } from "./conversation";
+import { keyOf } from "./contents";
+import type { Contents } from "./contents";
 import { button, make } from "./dom";
 import type { Entry } from "./entries";
 import { UnknownOutcome } from "./promptbox";
@@ -63,7 +63,7 @@ export class Pages {
 
   constructor(
     private readonly host: Host,
-    private readonly conversation: Conversation,
+    private readonly contents: Contents,
     private readonly transcript: Transcript,
     private readonly changed: () => void,
   ) {}
@@ -75,7 +75,7 @@ export class Pages {
       // Queued prompts are the newest items, and are shown elsewhere.
       const { queued } = await this.host.request("session.get", { session });
       const { items, before } = await this.items(pageSize + queued.length);
-      this.conversation.load(items);
+      this.contents.load(items);
       this.hasLoaded = true;
       this.before = before;
       this.drawTop();
@@ -94,9 +94,9 @@ export class Pages {
 
   /** Requests the states of the turns, the questions and the queue. */
   async refresh(uuid: string): Promise<SessionState> {
-    const known = this.conversation.questions;
+    const known = this.contents.questions;
     const [session, { approvals }] = await Promise.all([this.states(uuid), this.host.request("approval.list", {})]);
-    this.conversation.loadQuestions(approvals, known);
+    this.contents.loadQuestions(approvals, known);
     this.changed();
     return session;
   }
@@ -110,18 +110,18 @@ export class Pages {
   /** Loads older pages until they have an item. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
   async find(item: ItemKey): Promise<string | undefined> {
     const key = keyOf(item);
-    for (let before: number | undefined; !this.conversation.entry(key) && before !== this.before; ) {
+    for (let before: number | undefined; !this.contents.entry(key) && before !== this.before; ) {
       before = this.before;
       await this.older();
     }
-    return this.conversation.entry(key) && key;
+    return this.contents.entry(key) && key;
   }
 
   /** Loads all of an entry that an event cut. */
   async whole({ key, turn, tool }: Entry): Promise<void> {
     const { items } = await this.host.request("session.items", { turn, key: tool?.id ?? key });
     if (items.length === 0) throw new Error("duet-rpc no longer has it");
-    this.conversation.load(items);
+    this.contents.load(items);
   }
 
   /** The data URL of a picture. undefined: it is too large, or cannot be loaded. */
@@ -135,7 +135,7 @@ export class Pages {
     this.transcript.setOlder(make("p", { class: "note", text: "Loading…" }));
     try {
       const { items, before } = await this.items(pageSize, this.before);
-      this.conversation.load(items, true);
+      this.contents.load(items, true);
       this.before = before;
       this.drawTop();
       this.changed();
@@ -162,10 +162,10 @@ export class Pages {
   /** states requests the last turn and, if it is queued, the other queued ones and the turn before them. */
   private async states(uuid: string): Promise<SessionState> {
     const { session, queued, ahead } = await sessionWithQueue((method, params) => this.host.request(method as PassedMethod, params as never), uuid);
-    if (ahead) this.conversation.loadTurn(ahead);
-    for (const { turn_uuid } of queued) this.conversation.loadTurn({ turn_uuid, state: "queued" });
-    this.conversation.turns.setEditable(queued);
-    this.conversation.loadTurn(session);
+    if (ahead) this.contents.loadTurn(ahead);
+    for (const { turn_uuid } of queued) this.contents.loadTurn({ turn_uuid, state: "queued" });
+    this.contents.turns.setEditable(queued);
+    this.contents.loadTurn(session);
     return session;
   }
 
@@ -190,22 +190,22 @@ const looked = 50;
 export type Delivered = "injected" | "queued" | "started";
 
 /**
- * Sends a prompt, and resolves with its delivery when the hub has it. With now, a working agent gets it
- * in the middle of its turn, if the agent supports that. Rejects if the hub does not have the prompt, and
+ * Sends a prompt, and resolves with its delivery when the daemon has it. With now, a working agent gets it
+ * in the middle of its turn, if the agent supports that. Rejects if the daemon does not have the prompt, and
  * with an UnknownOutcome if that cannot be determined.
  */
-export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
-  const turns = new Set(conversation.turns.ids);
-  const messages = new Set(conversation.entries.map(({ key }) => key));
+export async function sendPrompt(host: Host, contents: Contents, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
+  const turns = new Set(contents.turns.ids);
+  const messages = new Set(contents.entries.map(({ key }) => key));
   try {
     const { turn_uuid, delivered, beside } = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
-    if (delivered !== "injected") conversation.loadTurn({ turn_uuid, state: conversation.turns.state(turn_uuid) ?? "queued" });
+    if (delivered !== "injected") contents.loadTurn({ turn_uuid, state: contents.turns.state(turn_uuid) ?? "queued" });
     return { delivered: delivered as Delivered, ...(beside && { beside }) };
   } catch (error) {
-    // A hub stores a prompt before it runs it, so the next hub knows it.
+    // A daemon stores a prompt before it runs it, so the next daemon knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
     // A prompt that was injected into a turn is a new message in a known turn.
-    if (!(await arrived(pages, looked + conversation.turns.queued.length, text, (turn, key) => turns.has(turn) && (!now || messages.has(key))))) throw error;
+    if (!(await arrived(pages, looked + contents.turns.queued.length, text, (turn, key) => turns.has(turn) && (!now || messages.has(key))))) throw error;
     return {};
   }
 }

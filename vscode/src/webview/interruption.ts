@@ -13,7 +13,7 @@ const begin = "Continue where you left off. ";
 const request = "\n\nThe request was:\n\n";
 
 /**
- * The prompt that asks an agent to continue an interrupted request. It has the form of the hub's own such prompts
+ * The prompt that asks an agent to continue an interrupted request. It has the form of the daemon's own such prompts
  * (GoOnPrompt in internal/domain/run.go), and repeats the request because the agent's session may have lost the turn.
  */
 export function continuePrompt(reason: string, query: string): string {
@@ -22,7 +22,7 @@ export function continuePrompt(reason: string, query: string): string {
   return `${begin}You were interrupted: ${reason}.${asked.trim() === "" ? "" : request + asked}`;
 }
 
-/** Why a turn was interrupted: the hub's message, else what the reason in the event says. */
+/** Why a turn was interrupted: the daemon's message, else what the reason in the event says. */
 export function interruptionReason(message: string | undefined, reason: string | undefined): string {
   if (message) return message.replace(/\.$/, "");
   if (reason === "alone") return "no client was connected";

@@ -4,7 +4,7 @@ import type { Draft, ItemKey, PanelConnection, PanelMethod, PanelParams, PanelSt
 import type { EventKind, HubEvent } from "../protocol";
 import { RPCError } from "../rpc/index";
 import { Composer } from "./composer";
-import { Conversation } from "./conversation";
+import { Contents } from "./contents";
 import { button, make, setText } from "./dom";
 import type { Entry } from "./entries";
 import { besideWords, deliveredWords, Pages, sendPrompt } from "./host";
@@ -40,14 +40,14 @@ const longestRest = 200;
 /** How long to collect these events before a refresh, in milliseconds. */
 const collect = 150;
 
-/** Whether the hub refused to change a queued prompt because it has begun. */
+/** Whether the daemon refused to change a queued prompt because it has begun. */
 function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
 
 /** The panel of one session. */
 export class Panel implements Actions {
-  readonly conversation = new Conversation();
+  readonly contents = new Contents();
   private readonly transcript: Transcript;
   private readonly head: Head;
   private readonly bar: QuestionBar;
@@ -79,11 +79,11 @@ export class Panel implements Actions {
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.conversation.turns.waits(turn));
+    this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.contents.turns.waits(turn));
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
-      commands: () => this.conversation.agent.commands ?? (this.session ?? this.start?.newSession?.description)?.agent_session?.commands ?? [],
+      commands: () => this.contents.agent.commands ?? (this.session ?? this.start?.newSession?.description)?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
       keep: (draft) => kept.keep(draft),
     });
@@ -98,7 +98,7 @@ export class Panel implements Actions {
     const note = make("p", { class: "note settings-note", is: { role: "status" } });
     this.settings = new SettingsBar(note, (setting, value) => this.set(setting, value));
     this.composer.box.tools.append(this.settings.element);
-    this.pages = new Pages(host, this.conversation, this.transcript, () => this.changed());
+    this.pages = new Pages(host, this.contents, this.transcript, () => this.changed());
     root.replaceChildren(
       this.head.element,
       this.transcript.element,
@@ -112,7 +112,7 @@ export class Panel implements Actions {
     };
     this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
     host.on("event", (event) => {
-      this.conversation.apply(event);
+      this.contents.apply(event);
       this.announcer.event(event);
       if (refreshing.has(event.kind) || (event.kind === "item.added" && event.data.subtype === "worktree")) this.refresh();
       this.changed();
@@ -248,7 +248,7 @@ export class Panel implements Actions {
     if (wanted === undefined || !this.pages.loaded) return;
     this.wanted = undefined;
     const key = await this.pages.find(wanted).catch(() => undefined);
-    const outer = key === undefined ? undefined : this.conversation.outermost(key);
+    const outer = key === undefined ? undefined : this.contents.outermost(key);
     if (outer === undefined) return this.composer.box.say("The match could not be found in the session.");
     this.transcript.showEntry(outer);
     this.changed();
@@ -298,11 +298,11 @@ export class Panel implements Actions {
       await this.open();
       return besideWords(beside);
     }
-    const { active } = this.conversation.turns;
-    const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.session, draft, now);
+    const { active } = this.contents.turns;
+    const { delivered, beside } = await sendPrompt(this.host, this.contents, this.pages, this.start.session, draft, now);
     this.transcript.toEnd();
     this.changed();
-    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.turns.active === active, content: draft.content.length > 0 });
+    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.contents.turns.active === active, content: draft.content.length > 0 });
   }
 
   /** Continues an interrupted turn. */
@@ -319,14 +319,14 @@ export class Panel implements Actions {
   private key(event: KeyboardEvent): void {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
-    const { active } = this.conversation.turns;
-    if (active === undefined || this.conversation.turns.state(active) === "interrupting") return;
+    const { active } = this.contents.turns;
+    if (active === undefined || this.contents.turns.state(active) === "interrupting") return;
     event.preventDefault();
     void this.interrupt(active);
   }
 
   /** Interrupts the active turn, or background work after the last one. */
-  private async interrupt(turn = this.conversation.turns.active ?? this.session?.turn_uuid ?? this.conversation.turns.last): Promise<void> {
+  private async interrupt(turn = this.contents.turns.active ?? this.session?.turn_uuid ?? this.contents.turns.last): Promise<void> {
     if (turn === undefined) return;
     try {
       await this.host.request("turn.interrupt", { turn });
@@ -369,7 +369,7 @@ export class Panel implements Actions {
 
   /** endOfEditing says why an edited text is in the prompt box. */
   private endOfEditing({ turn }: Entry): string {
-    const taken = this.conversation.turns.state(turn) === "cancelled";
+    const taken = this.contents.turns.state(turn) === "cancelled";
     return `${taken ? "The prompt was taken back elsewhere" : "The prompt has begun already"}: your edited text is in the prompt box.`;
   }
 
@@ -394,7 +394,7 @@ export class Panel implements Actions {
     const { live, turn } = await this.host.request("session.set", { session: this.start.session, ...setting.change(value) });
     this.session = turn;
     this.refresh();
-    return live || !this.conversation.turns.active ? "" : `${setting.name}: it counts from the next prompt on.`;
+    return live || !this.contents.turns.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
 
   private call<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
@@ -422,7 +422,7 @@ export class Panel implements Actions {
   }
 
   private draw(): void {
-    const changes = this.conversation.takeChanges();
+    const changes = this.contents.takeChanges();
     const more = this.transcript.draw(changes);
     if (changes.questions || changes.order || changes.keys.size > 0) this.bar.update((id) => this.transcript.sees(id));
     if (changes.session || changes.questions || changes.order) this.drawHead();
@@ -438,13 +438,13 @@ export class Panel implements Actions {
       return this.settings.update(newSettingsOf(this.start.newSession));
     }
     const now = Date.now();
-    const session = sessionOf(this.session, this.conversation);
+    const session = sessionOf(this.session, this.contents);
     this.head.update(this.session?.title || this.session?.session_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
-    this.interruption.update(interruptionOf(this.session, this.conversation));
-    this.queue.update(this.conversation.queued, ({ turn }) => this.conversation.turns.isEditable(turn) === true);
-    if (this.session) this.settings.update(settingsOf(this.session, this.conversation.agent));
-    this.announcer.state(stateWords(session, now), this.conversation.questions);
+    this.interruption.update(interruptionOf(this.session, this.contents));
+    this.queue.update(this.contents.queued, ({ turn }) => this.contents.turns.isEditable(turn) === true);
+    if (this.session) this.settings.update(settingsOf(this.session, this.contents.agent));
+    this.announcer.state(stateWords(session, now), this.contents.questions);
   }
 }
 

@@ -158,7 +158,7 @@ export class QuestionBar {
   }
 
   update(sees: (id: string) => boolean): void {
-    const open = this.actions.conversation.questions;
+    const open = this.actions.contents.questions;
     const first = open.some(({ id }) => sees(id)) ? undefined : open[0];
     const now = first ? `${first.id} ${first.partial} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
     if (now === this.shown) return;

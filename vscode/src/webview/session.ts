@@ -2,7 +2,7 @@
 import { backgroundWords, visible, worktreeWords } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import { turnStateWords } from "../protocol";
-import type { Conversation } from "./conversation";
+import type { Contents } from "./contents";
 import { button, icon, make, setText } from "./dom";
 import { continuePrompt, interruptionReason } from "./interruption";
 import type { Interruption } from "./interruption";
@@ -45,8 +45,8 @@ export interface Session {
 }
 
 /** Combines the result of turn.get with the later events. */
-export function sessionOf(known: SessionState | undefined, conversation: Conversation): Session {
-  const { turns } = conversation;
+export function sessionOf(known: SessionState | undefined, contents: Contents): Session {
+  const { turns } = contents;
   const turn = turns.active ?? known?.turn_uuid ?? turns.last ?? "";
   const isKnown = known?.turn_uuid === turn;
   const used: Data = turns.usageOf(turn);
@@ -63,11 +63,11 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     since: began === undefined ? undefined : Date.parse(began),
     took: turns.active === undefined && isKnown ? known.duration_ms : undefined,
     silent: turns.silent,
-    background: turns.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
-    questions: conversation.questions.length,
+    background: turns.active === undefined ? objectsOf(contents.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
+    questions: contents.questions.length,
     worktree: known?.worktree,
     isAttempt: Boolean(known?.attempts),
-    gates: gatesWords(conversation.gates),
+    gates: gatesWords(contents.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
     contextUsed: number("context_used", known?.context_tokens),
     contextSize: number("context_size", known?.context_size),
@@ -76,7 +76,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
 }
 
 /** The interrupted last turn of a session. undefined: it was not interrupted, or a turn or a question came after it. */
-export function interruptionOf(known: SessionState | undefined, { turns, questions }: Conversation): Interruption | undefined {
+export function interruptionOf(known: SessionState | undefined, { turns, questions }: Contents): Interruption | undefined {
   if (known?.state !== "interrupted" || turns.last !== known.turn_uuid || turns.active !== undefined || turns.queued.length > 0 || questions.length > 0) return undefined;
   const reason = interruptionReason(known.error, turns.reason(known.turn_uuid));
   return { reason, prompt: continuePrompt(reason, known.prompt ?? "") };
@@ -152,11 +152,11 @@ export class Head {
   private readonly compare: HTMLButtonElement;
   private readonly worktree: HTMLElement;
   private readonly interrupt: HTMLButtonElement;
-  private readonly ofConversation: HTMLElement[];
+  private readonly ofSession: HTMLElement[];
 
   constructor(actions: Actions, interrupt: () => void) {
     this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
-    this.ofConversation = [
+    this.ofSession = [
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
       button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
       button({ icon: "rewind", name: "Go back to before a prompt", press: () => actions.command("duet.rewind") }),
@@ -169,7 +169,7 @@ export class Head {
     ];
     this.compare = button({ class: "text-button", label: "Compare Attempts", tip: "Compare the attempts at this prompt, and choose one", press: () => actions.command("duet.compareAttempts") });
     this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree, this.compare);
-    const [changes, fork, rewind, facts] = this.ofConversation;
+    const [changes, fork, rewind, facts] = this.ofSession;
     this.element = make(
       "header",
       { class: "head" },
@@ -221,12 +221,12 @@ export class Head {
     this.branch.title = visible(worktree.gone ? worktree.dir : `${worktreeWords(worktree)}: ${worktree.dir}`);
     for (const element of this.ofWorktree) element.hidden = worktree.gone === true;
     const [land, discard] = this.ofWorktree;
-    land!.disabled = discard!.disabled = working; // the hub refuses them then
+    land!.disabled = discard!.disabled = working; // the daemon refuses them then
   }
 
   private updateTitle(title: string, isNew: boolean): void {
     setText(this.title, title);
     this.title.title = title;
-    for (const element of this.ofConversation) element.hidden = isNew;
+    for (const element of this.ofSession) element.hidden = isNew;
   }
 }

@@ -48,7 +48,7 @@ export class ToolView implements View {
     const state = stateOf(this.entry);
     if (this.kind !== tool.kind) {
       this.kind = tool.kind;
-      const isAgent = this.views.actions.conversation.partsOf(this.entry.key).length > 0 || /^(?:task|agent)$/i.test(tool.name);
+      const isAgent = this.views.actions.contents.partsOf(this.entry.key).length > 0 || /^(?:task|agent)$/i.test(tool.name);
       this.mark.replaceChildren(icon(isAgent ? "agent" : (kindIcons[tool.kind] ?? "tool")));
     }
     setText(this.title, titleOf(tool));
@@ -62,7 +62,7 @@ export class ToolView implements View {
   }
 
   private wantsOpen(tool: ToolCall, state: string): boolean {
-    if (this.views.actions.conversation.partsOf(this.entry.key).length > 0) return this.entry.open;
+    if (this.views.actions.contents.partsOf(this.entry.key).length > 0) return this.entry.open;
     return tool.diffs.length > 0 || tool.kind === "execute" || state === "failed" || state === "refused" || this.entry.attachments.length > 0;
   }
 
@@ -71,7 +71,7 @@ export class ToolView implements View {
     const tool = this.entry.tool!;
     const { actions } = this.views;
     // An open question shows the change itself.
-    const asked = actions.conversation.questions.some(({ tool: key, data }) => key === this.entry.key && stringOf(data["diff"]));
+    const asked = actions.contents.questions.some(({ tool: key, data }) => key === this.entry.key && stringOf(data["diff"]));
     // The user may have scrolled or selected the text, so it is drawn again only if it has changed.
     const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, asked, this.entry.attachments.length, this.entry.truncated]);
     if (now === this.drawn) return;
@@ -95,7 +95,7 @@ export class ToolView implements View {
   }
 
   private drawParts(until = Number.POSITIVE_INFINITY): boolean {
-    const parts = this.views.actions.conversation.partsOf(this.entry.key);
+    const parts = this.views.actions.contents.partsOf(this.entry.key);
     for (const [i, part] of parts.entries()) {
       const fresh = this.views.known(part.key) === undefined;
       if (fresh && i > 0 && performance.now() > until) return true;

@@ -1,6 +1,6 @@
 // The transcript: the list of entries. It follows new entries while its end is in view, loads older
 // pages at its top, and draws in short steps that do not block the page.
-import type { Changes } from "./conversation";
+import type { Changes } from "./contents";
 import { button, make } from "./dom";
 import type { Entry } from "./entries";
 import { Views } from "./entryview";
@@ -24,7 +24,7 @@ const nearTop = 400;
 /** The list of entries and questions, and its scroll position. */
 export class Transcript {
   readonly element: HTMLElement;
-  private readonly log = make("div", { class: "log", is: { role: "log", "aria-label": "Conversation", "aria-live": "off", "aria-relevant": "additions" } });
+  private readonly log = make("div", { class: "log", is: { role: "log", "aria-label": "Transcript", "aria-live": "off", "aria-relevant": "additions" } });
   private readonly loose = make("div", { class: "questions loose" });
   private readonly older = make("div", { class: "older", is: { role: "status" } });
   private readonly jump: HTMLButtonElement;
@@ -163,7 +163,7 @@ export class Transcript {
 
   /** arrange puts the entries in order, from the newest back. Returns true if older ones are left. */
   private arrange(until: number): boolean {
-    const entries = this.actions.conversation.entries;
+    const entries = this.actions.contents.entries;
     const stay = this.following ? undefined : this.staying();
     const arrangement = this.stretches.arrange();
     let unfinished = false;
@@ -203,7 +203,7 @@ export class Transcript {
   }
 
   private drawQuestions(): void {
-    const open = this.actions.conversation.questions;
+    const open = this.actions.contents.questions;
     const ids = new Set(open.map(({ id }) => id));
     for (const [id, view] of this.questions) {
       if (ids.has(id)) continue;
@@ -237,7 +237,7 @@ export class Transcript {
 
   /** ended replaces a question that another client has answered with a note. */
   private ended(id: string, view: QuestionView): void {
-    const outcome = this.actions.conversation.outcome(id);
+    const outcome = this.actions.contents.outcome(id);
     const hadFocus = view.element.contains(document.activeElement);
     const words = this.actions.endOf(id, outcome);
     if (words === undefined) view.element.remove();

@@ -1,6 +1,6 @@
 // The interfaces between the parts of the page: views of entries, and the actions of the panel.
 import type { Choice } from "../hub/questions";
-import type { Conversation } from "./conversation";
+import type { Contents } from "./contents";
 import type { Entry, FileDiff } from "./entries";
 import type { OpenQuestion, Outcome } from "./questions";
 
@@ -31,7 +31,7 @@ export interface Answered {
 
 /** The actions of the panel, for its parts. */
 export interface Actions {
-  readonly conversation: Conversation;
+  readonly contents: Contents;
   openFile(path: string, line?: number, column?: number): void;
   openDiff(diff: FileDiff): void;
   /** Shows the change of one file in the diff editor, from a unified diff. */

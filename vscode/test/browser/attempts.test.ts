@@ -38,7 +38,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     const page = await pages.open({
       script: "/attempts.js", theme, width,
       prepare: (host) => {
-        for (const method of ["load", "openConversation", "openFile"]) host.answers[method] = () => null;
+        for (const method of ["load", "openSession", "openFile"]) host.answers[method] = () => null;
       },
     });
     await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "load"));
@@ -68,7 +68,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     });
     await choose.click();
     await page.getByRole("alert").getByText("claude still works").waitFor();
-    assert.deepEqual(await Promise.all(["openConversation", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ session: "t-codex" }], [{ session: "t-claude", path: "src/lexer.ts" }], [{ session: "t-claude" }]]);
+    assert.deepEqual(await Promise.all(["openSession", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ session: "t-codex" }], [{ session: "t-claude", path: "src/lexer.ts" }], [{ session: "t-claude" }]]);
     // A new state redraws the cards, and the focus stays on its button.
     await choose.focus();
     await show([attempts[0]!, { ...attempts[1]!, state: "completed" }], ["claude (opus): landed on main: 1 commit, 4 files", "codex is discarded"]);

@@ -1,13 +1,13 @@
-// Opens a conversation of 20,000 lines and scrolls through it.
+// Opens a session of 20,000 lines and scrolls through it.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import type { FakeHost } from "./pages/panelhost";
-import { longConversation } from "./longconversation";
+import { longSession } from "./longsession";
 import type { PanelPages } from "./panelpage";
 
 declare const window: { host: FakeHost };
 
-/** Opens a page that waits for duet-rpc and loads the long conversation later. Returns the keys of its entries. */
+/** Opens a page that waits for duet-rpc and loads the long session later. Returns the keys of its entries. */
 export async function openLong(pages: PanelPages): Promise<{ page: Page; keys: string[] }> {
   const page = await pages.open({
     prepare: (host) => {
@@ -16,7 +16,7 @@ export async function openLong(pages: PanelPages): Promise<{ page: Page; keys: s
     },
   });
   await page.getByText("duet-rpc is starting…").waitFor();
-  return { page, keys: await page.evaluate(longConversation) };
+  return { page, keys: await page.evaluate(longSession) };
 }
 
 function ended(): boolean {
@@ -30,7 +30,7 @@ async function toEnd(page: Page): Promise<void> {
   await page.waitForFunction(ended);
 }
 
-/** Shows the long conversation, and scrolls from its end to its beginning and back. */
+/** Shows the long session, and scrolls from its end to its beginning and back. */
 export async function scrollThrough(page: Page, keys: string[]): Promise<void> {
   await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
   // Playwright's own locators search the whole page: they were the longest tasks.

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { longConversation } from "./longconversation";
+import { longSession } from "./longsession";
 import type { FakeHost } from "./pages/panelhost";
 import { startPages, tell } from "./panelpage";
 import type { PanelPages } from "./panelpage";
@@ -24,7 +24,7 @@ async function writes(page: Page, count: number): Promise<void> {
   await page.waitForFunction((most) => (document.querySelector('[data-key="m"]')?.textContent.length ?? 0) > most, before + count);
 }
 
-/** A panel with a long conversation, to which its agent adds a few lines in each frame. */
+/** A panel with a long session, to which its agent adds a few lines in each frame. */
 async function writing(): Promise<Page> {
   const page = await pages.open({
     prepare: (host) => {
@@ -33,7 +33,7 @@ async function writing(): Promise<Page> {
     },
   });
   await page.getByText("duet-rpc is starting…").waitFor();
-  const keys = await page.evaluate(longConversation);
+  const keys = await page.evaluate(longSession);
   await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
   await page.locator(`[data-key="${keys.at(-1)}"]`).waitFor();
   await page.evaluate(() => {
@@ -131,7 +131,7 @@ test("what is selected while the agent writes stays under the pointer, and selec
 
 test("a wheel over a long code block scrolls that alone, and the end is followed", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   const code = Array.from({ length: 200 }, (_, i) => `let v${i} = ${i};`).join("\n");
   await tell(page, "text.delta", { key: "m", text: `${"It begins.\n\n".repeat(60)}\`\`\`js\n${code}\n\`\`\`\n\nThat was it.\n\n` });
   const block = page.locator("[data-key='m'] pre");

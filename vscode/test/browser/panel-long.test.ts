@@ -1,4 +1,4 @@
-// Long messages and long conversations in the page of a session panel. test/performance measures how long they take.
+// Long messages and long sessions in the page of a session panel. test/performance measures how long they take.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { isComplete, kinds, stream } from "./deltas";
@@ -20,7 +20,7 @@ after(() => pages?.close());
 for (const kind of kinds) {
   test(`a message of 10,000 deltas of ${kind} is shown to its end`, async () => {
     const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-    await page.getByRole("heading", { name: "A conversation" }).waitFor();
+    await page.getByRole("heading", { name: "A session" }).waitFor();
     await stream(page, 10_000, 20_000, kind);
     await tell(page, "text.delta", { key: `m-${kind}`, text: "\n\nThat is the end." });
     const said = page.locator(".said").filter({ hasText: "That is the end." });
@@ -48,7 +48,7 @@ for (const loaded of [false, true]) {
       await page.getByText("message 499").waitFor();
       await show();
     } else {
-      await page.getByRole("heading", { name: "A conversation" }).waitFor();
+      await page.getByRole("heading", { name: "A session" }).waitFor();
       await show();
       await page.evaluate(() => window.host.release("session.items"));
     }

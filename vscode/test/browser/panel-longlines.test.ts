@@ -37,7 +37,7 @@ for (const [of, given, length] of [
   test(`one long line: ${of}`, patience, async () => {
     const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
     page.setDefaultTimeout(200_000);
-    await page.getByRole("heading", { name: "A conversation" }).waitFor();
+    await page.getByRole("heading", { name: "A session" }).waitFor();
     for (const [name, unit] of Object.entries(shapes)) {
       const id = name.replaceAll(" ", "-");
       const end = `end-of-${id}`;
@@ -127,7 +127,7 @@ function shown([beginning, unit]: readonly [string, string]): number {
 
 test("a message that is too long for Markdown can be read to its end", async () => {
   const page = await pages.open();
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   const told = (text: string): Promise<void> => tell(page, "item.added", { type: "message", role: "assistant", key: "m", text });
   const text = "A line of **text**.\n\n".repeat(11_000);
   await told(`${text}The end.`);

@@ -18,7 +18,7 @@ after(() => pages?.close());
 
 async function working(): Promise<Page> {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   return page;
 }
 
@@ -160,7 +160,7 @@ test("the lines of a changed file are highlighted by its name, before and after 
 for (const theme of ["dark", "light", "high-contrast"] as const) {
   test(`highlighted code can be read in the theme ${theme}`, async () => {
     const page = await pages.open({ theme, height: 1500 });
-    await page.getByRole("heading", { name: "A conversation" }).waitFor();
+    await page.getByRole("heading", { name: "A session" }).waitFor();
     const code = "class A extends B { // why\n  @dec name: string = `a${b}`;\n  f() { return /x/.test(this.c) ? null : 12; }\n}";
     await say(page, `\`\`\`ts\n${code}\n\`\`\`\n\n\`\`\`yaml\n# why\na: &b true\n\`\`\`\n\n\`\`\`md\n# A\n*b* **c** [d](e)\n\`\`\`\n\n\`\`\`diff\n-a\n+b\n\`\`\``);
     await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Edit", title: "Edit a.ts", tool_kind: "edit", details: { diffs: [{ path: "/a.ts", old_text: `${code}\n`, new_text: `${code.replaceAll(" ", "  ")}\n` }] } });

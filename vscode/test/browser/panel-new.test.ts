@@ -52,7 +52,7 @@ test("where only the demo agent is installed, the panel says so and leads to oth
   assert.deepEqual(await callsOf(alone, "panel.command"), [{ command: "duet.setUpAgent" }]);
 });
 
-test("a panel that is not loaded yet has no buttons of a conversation, and sends its prompt when it is", async () => {
+test("a panel that is not loaded yet has no buttons of a session, and sends its prompt when it is", async () => {
   const page = await pages.open({
     prepare: (host) => {
       host.silent.add("panel.start");
@@ -74,7 +74,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
   assert.deepEqual(await selects(page), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model"]);
   await page.getByText("Your first prompt starts a session in parser.").waitFor();
-  assert.equal(await page.getByRole("button", { name: "Fork the session" }).count(), 0, "there is no conversation yet");
+  assert.equal(await page.getByRole("button", { name: "Fork the session" }).count(), 0, "there is no session yet");
   await page.getByRole("combobox", { name: "Model" }).selectOption("Small 4.1");
   await page.getByRole("combobox", { name: "Mode", exact: true }).selectOption("Plan");
   await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.choose").length === 2);
@@ -90,7 +90,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.getByText("7.1 works in this directory, too, and may change the same files.").waitFor();
   await page.getByRole("button", { name: "Fork the session" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
-  // From here on the panel shows that conversation.
+  // From here on the panel shows that session.
   await tell(page, "item.added", { type: "message", role: "assistant", key: "m1", text: "Hello, reader" });
   await page.getByText("Hello, reader").waitFor();
   await tell(page, "turn.state", { state: "completed" });

@@ -233,7 +233,7 @@ test("while the agent works prompts are queued, are taken back, and stand where 
   await queue.waitFor({ state: "hidden" });
 });
 
-test("while the agent works a prompt is sent now by a button or by a key, and stands once in the conversation", async () => {
+test("while the agent works a prompt is sent now by a button or by a key, and stands once in the transcript", async () => {
   const { page, box } = await opened();
   const now = page.getByRole("button", { name: "Send now" });
   assert.equal(await now.getAttribute("title"), "Send now: the agent gets it while it works (Ctrl+Enter)");

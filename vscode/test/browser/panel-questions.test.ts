@@ -21,7 +21,7 @@ const ask = { approval: "q2", type: "function_call", tool_name: "Bash", title: "
 
 async function working(): Promise<Page> {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }), height: 500 });
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   return page;
 }
 
@@ -123,7 +123,7 @@ test("a question that somebody else answers says so; a late answer says what was
   await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
 
-test("a list of questions from before the end of a run does not open its questions again", async () => {
+test("a list of questions from before the end of a turn does not open its questions again", async () => {
   const page = await working();
   await tell(page, "approval.opened", ask);
   await page.getByRole("group", { name: "Question: rm -r build" }).waitFor();

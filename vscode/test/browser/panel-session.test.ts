@@ -127,7 +127,7 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "own" }]);
 });
 
-test("an interrupted run says why, and a button continues its request", async () => {
+test("an interrupted turn says why, and a button continues its request", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running", prompt: "Mend it\n\nand test it" }) });
   const row = page.getByRole("group", { name: "Interrupted" });
   await page.getByRole("banner").getByText("running").waitFor();
@@ -152,7 +152,7 @@ test("an interrupted run says why, and a button continues its request", async ()
   assert.deepEqual(problemsOf(page), []);
 });
 
-test("a run that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
+test("a turn that ended with its daemon can be continued after a reload, unless a question of it is open", async () => {
   const message = "duet-rpc was ended while this ran; continue it to go on where it was";
   const interrupted = (host: FakeHost, given: string): void => {
     host.session = { ...host.session, state: "interrupted", error: given, error_code: "SHUTDOWN", prompt: "Continue where you left off. You were interrupted.\n\nThe request was:\n\nMend it" };
@@ -399,7 +399,7 @@ test("all of it has a role and a name", async () => {
   await page.locator('[data-key="p1"]').waitFor({ state: "attached" });
   const tree = await page.locator("#app").ariaSnapshot();
   for (const part of [
-    '- heading "Make the parser accept comments" [level=1]', '- log "Conversation":', '- article "You":', '- article "Plan":', '- img "In progress"', '- article "npm test, failed":', '- button "Copy code"', '- link "src/lexer.ts:42"',
+    '- heading "Make the parser accept comments" [level=1]', '- log "Transcript":', '- article "You":', '- article "Plan":', '- img "In progress"', '- article "npm test, failed":', '- button "Copy code"', '- link "src/lexer.ts:42"',
     '- article "Edit lexer.ts, waiting":', 'group "Question: Edit src/lexer.ts"', '- group "Answers":', '- button "Allow"', '- textbox "Prompt"', '- combobox "Mode"', '- combobox "Model"', '- button "Add to the queue"',
   ]) assert.ok(tree.includes(part), `${part} in\n${tree}`);
   const nameless = await page.locator("button, select, textarea, [role=link], img").evaluateAll((elements) => elements.filter((element) => !(element.getAttribute("aria-label") ?? element.getAttribute("alt") ?? element.textContent)).map(({ outerHTML }) => outerHTML));
@@ -459,7 +459,7 @@ test("what an event leaves out is said to be cut, and comes when it is asked for
     },
     given: lines,
   });
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", tool_input: { command: "make" } });
   await tell(page, "item.changed", { type: "tool_call", key: "c1", status: "failed", result: lines.slice(0, 9_000), truncated: true });
   await tell(page, "item.added", { type: "message", role: "user", key: "p1", text: "please ".repeat(50), truncated: true });

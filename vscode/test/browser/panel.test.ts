@@ -14,7 +14,7 @@ after(() => pages?.close());
 
 test("text streams, a tool call runs, its question is answered by a button, and a prompt is sent", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await page.getByRole("heading", { name: "A session" }).waitFor();
   await tell(page, "text.delta", { key: "m1", text: "I **write**" });
   await tell(page, "text.delta", { key: "m1", text: " `a.txt`." });
   await page.locator(".said strong", { hasText: "write" }).waitFor();

@@ -73,7 +73,7 @@ export function callsOf(page: Page, method: string): Promise<Array<Record<string
 }
 
 /**
- * Scrolls a conversation to its beginning, as a user does. For a second after it was opened the panel keeps
+ * Scrolls a session to its beginning, as a user does. For a second after it was opened the panel keeps
  * the view at the end unless a pointer is pressed, so it could undo a script that only sets scrollTop.
  */
 export function toTop(page: Page): Promise<void> {

@@ -1,4 +1,4 @@
-// A conversation with each kind of content, for pictures and for checks of the whole page.
+// A session with each kind of content, for pictures and for checks of the whole page.
 import type { FakeHost } from "./pages/panelhost";
 
 /** Runs in the page. */

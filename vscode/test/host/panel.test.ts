@@ -1,4 +1,4 @@
-// The panel of a conversation in a real VS Code, used like a user does.
+// The panel of a session in a real VS Code, used like a user does.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -53,7 +53,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await row("Done").waitFor();
   await picture("panel-reloaded");
 
-  // A conversation that another client has deleted says so.
+  // A session that another client has deleted says so.
   const { sessions } = await call("session.list", {});
   await call("session.delete", { session: sessions[0]!.session_uuid });
   await panel.getByText("This session was deleted.").waitFor();
@@ -89,7 +89,7 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   await panel.getByText("I wrote demo.txt").waitFor();
   assert.ok(existsSync(join(project.folder, "server", "demo.txt")));
   await page.locator(".tab").filter({ hasText: "Greet the reader" }).waitFor();
-  assert.equal(await page.locator(".tab").count(), 1, "the panel is that of the conversation");
+  assert.equal(await page.locator(".tab").count(), 1, "the panel is that of the session");
 
   await panel.getByRole("button", { name: "Fork the session" }).click();
   await panel.getByText('Your first prompt starts a fork of "Greet the reader and nobody else"').waitFor();
@@ -104,7 +104,7 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   await row("Done").filter({ hasText: "2" }).waitFor();
 });
 
-test("the window's process and then the daemon are killed while a panel streams, and the panel goes on; two windows have the same conversation", async (t) => {
+test("the window's process and then the daemon are killed while a panel streams, and the panel goes on; two windows have the same session", async (t) => {
   const first = await openWindow((end) => t.after(end));
   await first.openViews();
   await first.newSession("Greet the reader");
@@ -194,7 +194,7 @@ test("the extension host is killed: its duet-rpc ends, and the session goes on",
   assert.deepEqual([await daemon(), sessions.map(({ state }) => state)], [before, ["waiting_input"]]);
 });
 
-test("with duet.openIn, conversations open in the side bar, one at a time, and the last one is there after a reload", async (t) => {
+test("with duet.openIn, sessions open in the side bar, one at a time, and the last one is there after a reload", async (t) => {
   const { page, row, panel, answer, openViews, newSession, command, choose, pick, call, reload, picture } = await openWindow((end) => t.after(end), { settings: { "duet.openIn": "sideBar" } });
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   const tabs = page.locator(".tab");

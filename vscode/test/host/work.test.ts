@@ -204,7 +204,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await prompt.fill(`Fill the cart ${JSON.stringify({ "docs/cart.txt": "one\ntwo\n" })}`);
   await prompt.press("Enter");
   await page.locator(".tab.active").filter({ hasText: /^Attempts: Fill the cart/ }).waitFor();
-  assert.equal(await page.locator(".tab").filter({ hasText: "New session" }).count(), 0, "the panel without a conversation is closed");
+  assert.equal(await page.locator(".tab").filter({ hasText: "New session" }).count(), 0, "the panel without a session is closed");
   const writer = panel.getByRole("region", { name: /^writer, / });
   await writer.getByText("done · 1 file, +1 -0").waitFor();
   await picture("attempts");
@@ -216,7 +216,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await page.locator(".tab").filter({ hasText: /^Attempts: / }).click();
   await writer.getByRole("button", { name: "Open Session" }).click();
   await panel.getByRole("button", { name: "Compare Attempts" }).waitFor();
-  await picture("attempts-conversation");
+  await picture("attempts-session");
   await row(/one of several attempts/).click({ button: "right" });
   await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).waitFor();
   await picture("attempts-menu");

@@ -21,7 +21,7 @@ for (const kind of kinds) {
   test(`2,000 deltas a second of ${kind} hold nothing up`, async (t) => {
     const measured = await best(t, `5 s of 2,000 deltas a second, ${kind}`, async () => {
       const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
-      await page.getByRole("heading", { name: "A conversation" }).waitFor();
+      await page.getByRole("heading", { name: "A session" }).waitFor();
       const longestTask = await observe(page);
       await stream(page, 10_000, 2_000, kind);
       const worst = await longestTask();

@@ -39,15 +39,15 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
     documents: { openDiff: (path: string, folder: string, change: Change, about?: string) => Promise.resolve(void opened.push([path.slice(folder.length + 1), change, about])) },
     changes: { open: () => Promise.resolve(void opened.push("changes")) },
   }, (comparison) => drawn.push(comparison));
-  const { load, openConversation, openFile, choose } = compared.methods;
+  const { load, openSession, openFile, choose } = compared.methods;
   await load({});
   assert.equal(drawn.at(-1)!.prompt, prompt);
   assert.deepEqual(drawn.at(-1)!.attempts.map((attempt) => [agentWords(attempt), isChoosable(attempt), changeWords(attempt)]), [["writer", true, "2 files, +2 -0"], ["demo", true, "1 file, +1 -0"]]);
-  await openConversation({ session: demo });
+  await openSession({ session: demo });
   await openFile({ session: writer, path: "cart.txt" });
   await openFile({ session: writer, path: "new.txt" });
   assert.deepEqual(opened, [demo, ["cart.txt", { before: "one\n", after: "one\ntwo\n", is: "made" }, "writer"], ["new.txt", { before: "", after: "new\n", is: "made" }, "writer"]]);
-  await assert.rejects(openConversation({ session: "another" }), /was deleted/);
+  await assert.rejects(openSession({ session: "another" }), /was deleted/);
 
   await connection.request("session.prompt", { session: writer, prompt: "wait" });
   await has(writer, "running");

@@ -5,7 +5,7 @@ import { limitLevels, mostLevels } from "../../src/hub/depth";
 import { Scope } from "../../src/panel/scope";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
-import { Conversation } from "../../src/webview/conversation";
+import { Contents } from "../../src/webview/contents";
 
 const levels = 10_000;
 const deepJSON = `${'{"a":['.repeat(levels / 2)}${"]}".repeat(levels / 2)}`;
@@ -41,8 +41,8 @@ for (const [name, json] of [["deep", deepJSON], ["wide", wideJSON]] as const) {
     scope.note({ ...params, last: { attachment_id: "a1" } });
     await scope.check("attachment.get", { id: "a1" });
 
-    const conversation = new Conversation();
-    conversation.load([limitLevels({ turn_uuid: "run", type: "tool_call", key: "c1", tool_input: JSON.parse(json) as unknown, created_at: "2026-01-02T03:04:05Z", details: { _meta: params } }) as never]);
-    assert.ok(JSON.stringify(conversation.entry("run/c1")!.tool!.input, null, 2).length > 0);
+    const contents = new Contents();
+    contents.load([limitLevels({ turn_uuid: "run", type: "tool_call", key: "c1", tool_input: JSON.parse(json) as unknown, created_at: "2026-01-02T03:04:05Z", details: { _meta: params } }) as never]);
+    assert.ok(JSON.stringify(contents.entry("run/c1")!.tool!.input, null, 2).length > 0);
   });
 }

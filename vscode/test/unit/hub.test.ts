@@ -86,7 +86,7 @@ test("a session begins, asks, is allowed, and completes", async (t) => {
   assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet the reader/);
 });
 
-test("a conversation with a queued prompt is listed by the session that works", async (t) => {
+test("a session with a queued prompt is listed by the turn that works", async (t) => {
   const [{ connection, model, until }, other] = await twoHubs(t);
   const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
@@ -103,7 +103,7 @@ test("a conversation with a queued prompt is listed by the session that works", 
   assert.deepEqual(model.sessions.map(({ ahead, waits }) => [ahead, waits]), [[undefined, undefined]]);
 });
 
-test("a conversation whose queued prompts were moved is listed by the one that runs last", async (t) => {
+test("a session whose queued prompts were moved is listed by the turn that runs last", async (t) => {
   const [{ connection, model, until }] = await twoHubs(t);
   const { turn_uuid } = await connection.request("session.start", { prompt: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
@@ -156,7 +156,7 @@ test("a daemon that is killed is replaced, and the question is still there", asy
   await until("the question of the session that was cut off", () => model.questions[0]?.stale === true);
   assert.notEqual(await daemon(), hubBefore);
   assert.deepEqual([connection.pid, states], [before, []], "the process of the connection goes on");
-  // The answer continues the session, in the same conversation.
+  // The answer starts another turn of the same session.
   await connection.request("approval.decide", choose(model.questions[0]!, "approve"));
   const session_uuid = (await connection.request("turn.get", { turn: turn_uuid })).turn.session_uuid;
   await until("the end of what goes on", () => model.sessions.some((session) => session.session_uuid === session_uuid && session.state === "completed"));

@@ -227,7 +227,7 @@ test("the configuration says whether a new session gets a worktree, unless the u
   assert.deepEqual([await begin(), await begin("no")], ["duet/quiet", undefined]);
 });
 
-test("a fork starts with its first prompt, and knows the conversation", async (t) => {
+test("a fork starts with its first prompt, and knows the session", async (t) => {
   const { hub, open } = await opened(t);
   const { turn_uuid, session_uuid } = await hub.connection.request("session.start", { prompt: "quiet", agent: "demo" });
   await hub.until("the end", () => hub.model.ofTurn(turn_uuid)?.state === "completed");
@@ -256,7 +256,7 @@ test("gates and their turns go with the first prompt; a session that is refused 
   assert.match(JSON.stringify(session.gates), /"max_iterations":2/);
 });
 
-test("a beginning outlives its window; one whose session started meanwhile is that conversation", async (t) => {
+test("a beginning outlives its window; one whose session started meanwhile is that session", async (t) => {
   const { hub, beginnings, open } = await opened(t);
   const { session } = open({ title: "New session", chosen: { folder: hub.project.folder, mode: "plan" } });
   const later = open(session);

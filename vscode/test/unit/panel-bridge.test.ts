@@ -10,7 +10,7 @@ import type { PanelConnection, PanelStart } from "../../src/panel/protocol";
 import type { HubEvent, ItemList, Result } from "../../src/protocol";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { RPCTransport, JSONRPCMessage } from "../../src/rpc/index";
-import { Conversation } from "../../src/webview/conversation";
+import { Contents } from "../../src/webview/contents";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
@@ -27,7 +27,7 @@ interface Page {
   lost: () => number;
 }
 
-/** openPage opens a panel of a conversation with its page. */
+/** openPage opens a panel of a session with its page. */
 function openPage(t: test.TestContext, { connection }: TestHub, session: string): Page {
   const [toPage, toHost] = [new Set<(message: unknown) => void>(), new Set<(message: unknown) => void>()];
   const send = (to: Set<(message: unknown) => void>, message: unknown): void => {
@@ -93,7 +93,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
   for (const end = Date.now() + 60_000; !holds(); await new Promise((resolve) => setTimeout(resolve, 10))) assert.ok(Date.now() < end, `${what} did not come`);
 }
 
-test("a page follows its conversation, answers in it, and continues it", async (t) => {
+test("a page follows its session, answers in it, and continues it", async (t) => {
   const hub = await begin(t);
   const { session } = await launch(hub, "Greet the reader");
   const page = openPage(t, hub, session);
@@ -106,14 +106,14 @@ test("a page follows its conversation, answers in it, and continues it", async (
   assert.equal(decided["success"], true);
   const completed = (): number => page.events.filter((event) => stateOf(event) === "completed").length;
   await until("the end", () => completed() === 1);
-  // The panel also shows the next session of the conversation.
+  // The panel also shows the next turn of the session.
   const next = await page.request<Result<"session.prompt">>("session.prompt", { session, prompt: "quiet again", deliver: "steer" });
   assert.equal(next.session_uuid, session);
   await until("the end of the next one", () => completed() === 2);
   assert.ok(page.events.some(({ kind, turn_uuid }) => kind === "text.delta" && turn_uuid === next.turn_uuid), "text comes as it is written");
 });
 
-test("a page reaches no other conversation, and no other method", async (t) => {
+test("a page reaches no other session, and no other method", async (t) => {
   const hub = await begin(t);
   const own = await launch(hub, "quiet");
   const other = await launch(hub, "quiet image");
@@ -159,14 +159,14 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   assert.equal(page.events.filter(({ turn_uuid }) => turn_uuid !== own.turn).length, 0);
 });
 
-test("a page has the attachments of its conversation", async (t) => {
+test("a page has the attachments of its session", async (t) => {
   const hub = await begin(t);
   const { turn, session } = await launch(hub, "quiet image");
   await hub.until("the end", () => hub.model.ofTurn(turn)?.state === "completed");
   const page = openPage(t, hub, session);
   await page.request("panel.start", {});
-  const conversation = await page.request("session.items", { session });
-  const id = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(conversation))?.[1];
+  const items = await page.request("session.items", { session });
+  const id = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(items))?.[1];
   assert.ok(id);
   const image = await page.request<Result<"attachment.get">>("attachment.get", { id });
   assert.ok(image.data.length > 0);
@@ -177,7 +177,7 @@ test("the window's process is killed while text streams: the page gets all of th
   const { session } = await launch(hub, "quiet stream:600@200");
   const page = openPage(t, hub, session);
   await page.request("panel.start", {});
-  const followed = new Conversation();
+  const followed = new Contents();
   const { items } = await page.request<ItemList>("session.items", { session });
   followed.load(items);
   await until("text", () => page.events.filter(({ kind }) => kind === "text.delta").length > 2);
@@ -188,8 +188,8 @@ test("the window's process is killed while text streams: the page gets all of th
   const numbers = page.events.map(({ seq = 0 }) => seq).filter((seq) => seq > 0);
   assert.deepEqual(numbers, [...numbers].sort((a, b) => a - b), "events come in order, and once");
   for (const event of page.events) followed.apply(event);
-  const said = (conversation: Conversation): string[] => conversation.entries.filter(({ kind }) => kind === "text").map(({ text }) => text);
-  const later = new Conversation();
+  const said = (contents: Contents): string[] => contents.entries.filter(({ kind }) => kind === "text").map(({ text }) => text);
+  const later = new Contents();
   later.load((await page.request<ItemList>("session.items", { session })).items);
   assert.deepEqual(said(followed), said(later));
 });

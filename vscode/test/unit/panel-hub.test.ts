@@ -7,7 +7,7 @@ import { backgroundOf, groupOf, isAlive, isInterruptible, nameOf } from "../../s
 import type { Session } from "../../src/hub/model";
 import { choicesOf } from "../../src/hub/questions";
 import type { ItemList, SessionItem } from "../../src/protocol";
-import { Conversation } from "../../src/webview/conversation";
+import { Contents } from "../../src/webview/contents";
 import { deliveredWords, Pages, sendPrompt } from "../../src/webview/host";
 import type { Host } from "../../src/webview/host";
 import { sessionOf, stateWords } from "../../src/webview/session";
@@ -16,7 +16,7 @@ import type { Transcript } from "../../src/webview/transcript";
 import { newProject, removeProject, startHub } from "../hub";
 import { addWriterAgent } from "../writeragent";
 
-test("a conversation that was followed is the one that is loaded later", async (t) => {
+test("a session that was followed is the one that is loaded later", async (t) => {
   const project = newProject();
   const { connection, model, until, end } = startHub({}, project);
   t.after(async () => {
@@ -24,7 +24,7 @@ test("a conversation that was followed is the one that is loaded later", async (
     await removeProject(project);
   });
   await connection.start();
-  const followed = new Conversation();
+  const followed = new Contents();
   followed.load([]);
   connection.onEvent((event) => followed.apply(event));
   const { turn_uuid } = await connection.request("session.start", { prompt: "Greet the reader", agent: "demo", working_dir: project.folder });
@@ -36,7 +36,7 @@ test("a conversation that was followed is the one that is loaded later", async (
   await until("the event of its end", () => followed.turns.state(turn_uuid) === "completed");
   assert.deepEqual([followed.turns.state(turn_uuid), followed.turns.active, followed.questions.length], ["completed", undefined, 0]);
 
-  const later = new Conversation();
+  const later = new Contents();
   const items: SessionItem[] = [];
   for (let after: number | undefined = 0; after !== undefined; ) {
     const page: ItemList = await connection.request("session.items", { session: turn_uuid, after, limit: 2 });
@@ -44,13 +44,13 @@ test("a conversation that was followed is the one that is loaded later", async (
     after = page.next_after;
   }
   later.load(items);
-  const said = (conversation: Conversation): unknown[] =>
-    conversation.entries.filter(({ kind }) => kind !== "plan" && kind !== "diff").map(({ key, kind, text, open, tool }) => [key, kind, text, open, tool?.title, tool?.status, tool?.result]);
+  const said = (contents: Contents): unknown[] =>
+    contents.entries.filter(({ kind }) => kind !== "plan" && kind !== "diff").map(({ key, kind, text, open, tool }) => [key, kind, text, open, tool?.title, tool?.status, tool?.result]);
   assert.ok(later.entries.some(({ kind }) => kind === "tool"));
   assert.deepEqual(said(followed), said(later));
 });
 
-test("an agent that goes on by itself works in the same conversation, without a prompt", async (t) => {
+test("an agent that goes on by itself works in the same session, without a prompt", async (t) => {
   const project = newProject();
   const { connection, model, until, end } = startHub({}, project);
   t.after(async () => {
@@ -60,7 +60,7 @@ test("an agent that goes on by itself works in the same conversation, without a 
   await connection.start();
   const asked: string[] = [];
   model.onQuestions((questions) => asked.push(...questions.map((question) => nameOf(model.sessionOf(question)!))));
-  const followed = new Conversation();
+  const followed = new Contents();
   followed.load([]);
   connection.onEvent((event) => followed.apply(event));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet background", agent: "demo", working_dir: project.folder });
@@ -77,7 +77,7 @@ test("an agent that goes on by itself works in the same conversation, without a 
 
   const { turn_uuid: next } = await connection.request("session.prompt", { session: session_uuid, prompt: "quiet" });
   await until("the queued prompt", () => last()?.ahead?.turn_uuid === own && followed.turns.waits(next));
-  assert.equal(nameOf(model.sessionOf(model.questions[0]!)!), "quiet background", "the question has its conversation, also when that is listed by a queued prompt");
+  assert.equal(nameOf(model.sessionOf(model.questions[0]!)!), "quiet background", "the question has its session, also when that is listed by a queued prompt");
   await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
   await until("the end of the prompt", () => last()?.state === "completed" && followed.turns.state(next) === "completed");
   assert.deepEqual([followed.turns.state(own), followed.turns.active, followed.entries.at(-1)?.turn], ["completed", undefined, next]);
@@ -91,7 +91,7 @@ test("work in the background is listed and shown in the panel, and ends when it 
     await removeProject(project);
   });
   await connection.start();
-  const followed = new Conversation();
+  const followed = new Contents();
   followed.load([]);
   connection.onEvent((event) => followed.apply(event));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "slow background", agent: "demo", working_dir: project.folder });
@@ -118,9 +118,9 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
   });
   await connection.start();
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
-  const said = (conversation: Conversation, start: string): boolean => conversation.entries.some(({ kind, text, open }) => kind === "text" && !open && text.startsWith(start));
+  const said = (contents: Contents, start: string): boolean => contents.entries.some(({ kind, text, open }) => kind === "text" && !open && text.startsWith(start));
   for (const [agent, query, delivered] of [["demo", "quiet permit:1", "injected"], ["writer", "wait", "queued"]] as const) {
-    const followed = new Conversation();
+    const followed = new Contents();
     followed.load([]);
     const stop = connection.onEvent((event) => followed.apply(event));
     const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: query, agent, working_dir: project.folder });
@@ -145,8 +145,8 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   });
   await connection.start();
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
-  const pagesOf = (conversation: Conversation): Pages => new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {});
-  const followed = new Conversation();
+  const pagesOf = (contents: Contents): Pages => new Pages(host, contents, { setOlder: () => {} } as unknown as Transcript, () => {});
+  const followed = new Contents();
   followed.load([]);
   connection.onEvent((event) => followed.apply(event));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet permit:1", agent: "demo", working_dir: project.folder });
@@ -168,7 +168,7 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   await pages.whole(edited);
   assert.deepEqual([edited.text === long, edited.truncated, followed.turns.isEditable(b)], [true, false, true]);
 
-  const later = new Conversation();
+  const later = new Contents();
   await pagesOf(later).load(session_uuid);
   assert.deepEqual(later.queued.map(({ text }) => text), followed.queued.map(({ text }) => text));
   await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
@@ -190,12 +190,12 @@ test("a panel and the list of sessions know a queue of any length", async (t) =>
   const ids: string[] = [];
   for (let i = 0; i < 160; i++) ids.push((await connection.request("session.prompt", { session: session_uuid, prompt: `quiet ${i}` })).turn_uuid);
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
-  const conversation = new Conversation();
-  const last = await new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {}).load(session_uuid);
-  assert.deepEqual(conversation.queued.map(({ turn }) => turn), ids);
-  assert.deepEqual([last.turn_uuid, conversation.turns.last, conversation.turns.active], [ids.at(-1), ids.at(-1), turn_uuid]);
-  assert.deepEqual(conversation.entries.filter(({ turn }) => turn === turn_uuid).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
-  assert.equal(ids.every((id) => conversation.turns.isEditable(id)), true);
+  const contents = new Contents();
+  const last = await new Pages(host, contents, { setOlder: () => {} } as unknown as Transcript, () => {}).load(session_uuid);
+  assert.deepEqual(contents.queued.map(({ turn }) => turn), ids);
+  assert.deepEqual([last.turn_uuid, contents.turns.last, contents.turns.active], [ids.at(-1), ids.at(-1), turn_uuid]);
+  assert.deepEqual(contents.entries.filter(({ turn }) => turn === turn_uuid).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
+  assert.equal(ids.every((id) => contents.turns.isEditable(id)), true);
   const other = startHub({}, project);
   t.after(other.end);
   await other.connection.start();
@@ -220,7 +220,7 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
     await removeProject(project);
   });
   await connection.start();
-  const followed = new Conversation();
+  const followed = new Contents();
   followed.load([]);
   connection.onEvent((event) => followed.apply(event));
   const { turn_uuid } = await connection.request("session.start", { prompt: "long output", agent: "writer", working_dir: project.folder });
@@ -245,7 +245,7 @@ test("a tool's input of many levels and members comes to the panel, whole", asyn
   await connection.start();
   const { turn_uuid } = await connection.request("session.start", { prompt: "deep input", agent: "writer", working_dir: project.folder });
   await until("the end", () => model.ofTurn(turn_uuid)?.state === "completed");
-  const loaded = new Conversation();
+  const loaded = new Contents();
   const { items } = await connection.request("session.items", { session: turn_uuid });
   loaded.load(items);
   const expected = `{"wide":[${"1,".repeat(100_000)}1],"deep":${'{"a":['.repeat(45)}${"]}".repeat(45)}}`;

@@ -7,7 +7,7 @@ function item(over: Partial<SessionItem>): SessionItem {
   return { type: "message", ...over } as SessionItem;
 }
 
-test("a conversation is Markdown, with what was said, thought, done and planned", () => {
+test("a session is Markdown, with what was said, thought, done and planned", () => {
   const text = transcript("Greeting", [
     item({ role: "user", text: "Hello\n\nthere" }),
     item({ type: "thought", text: "a greeting" }),

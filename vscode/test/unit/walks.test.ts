@@ -13,7 +13,7 @@ import { transcript } from "../../src/hub/transcript";
 import type { SessionItem } from "../../src/protocol";
 import { Scope } from "../../src/panel/scope";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
-import { Conversation } from "../../src/webview/conversation";
+import { Contents } from "../../src/webview/contents";
 import { Host } from "../../src/webview/host";
 
 /** Wraps a value so that each read of a member, at any depth, calls step. */
@@ -109,17 +109,17 @@ const entrances: Record<string, (json: string) => unknown> = {
     choicesOf({ ...question, type: "human_contact" });
     choicesOf({ ...question, type: "human_contact", mode: "form", schema: JSON.parse(json) as never });
   },
-  "the document of a conversation": (json) => transcript("title", [limitLevels({ type: "tool_call", tool_input: JSON.parse(json) as unknown }) as SessionItem]),
+  "the document of a session": (json) => transcript("title", [limitLevels({ type: "tool_call", tool_input: JSON.parse(json) as unknown }) as SessionItem]),
   "the model of a page": (json) => {
-    const conversation = new Conversation();
-    conversation.load([limitLevels({ turn_uuid: "run", type: "tool_call", key: "c1", tool_input: JSON.parse(json) as unknown, created_at: "2026-01-02T03:04:05Z", details: JSON.parse(json) as unknown }) as never]);
+    const contents = new Contents();
+    contents.load([limitLevels({ turn_uuid: "run", type: "tool_call", key: "c1", tool_input: JSON.parse(json) as unknown, created_at: "2026-01-02T03:04:05Z", details: JSON.parse(json) as unknown }) as never]);
     const events = ["item.changed", "plan", "approval.opened", "agent.session", "session.changed", "queue.changed", "gate.ended", "usage"];
     for (const [i, kind] of events.entries()) {
       const value = JSON.parse(json) as Record<string, unknown>;
       const data = { ...value, key: "c1", approval: "q", type: "tool_call", entries: value["a"], details: value, tool_input: value, order: [], commands: value["a"], mode: value };
-      conversation.apply(limitLevels({ subscription_id: "s", seq: i + 1, kind, time: "2026-01-02T03:04:05Z", turn_uuid: "run", data } as never));
+      contents.apply(limitLevels({ subscription_id: "s", seq: i + 1, kind, time: "2026-01-02T03:04:05Z", turn_uuid: "run", data } as never));
     }
-    conversation.loadQuestions([limitLevels({ approval: "q", tool_input: JSON.parse(json) as unknown })]);
+    contents.loadQuestions([limitLevels({ approval: "q", tool_input: JSON.parse(json) as unknown })]);
   },
   "the messages between a page and the extension": async (json) => {
     const transport = loop();

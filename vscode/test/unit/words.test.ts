@@ -20,7 +20,7 @@ test("sessions stand in groups, those that wait for a person first", () => {
   assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 4], ["done", 1], ["draft", 1], ["archived", 1]]);
 });
 
-test("a conversation is listed by what it does, not by its last session alone", () => {
+test("a session is listed by what it does, not by its last turn alone", () => {
   const queued = { state: "queued" };
   const ahead = (state: string): Partial<Session> => ({ ...queued, ahead: { turn_uuid: "before", state } });
   const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ state: "failed", waits: true }), session(queued)];

@@ -1,9 +1,9 @@
-// Landing, discarding and opening the git worktree of a conversation, with the built duet-rpc.
+// Landing, discarding and opening the git worktree of a session, with the built duet-rpc.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { deleteConversation, forkChoices } from "../../src/conversations";
+import { deleteSession, forkChoices } from "../../src/sessions";
 import { worktreeWords } from "../../src/hub/groups";
 import type { Panels } from "../../src/panel/panel";
 import type { Project, ProjectSession } from "../../src/projects";
@@ -52,7 +52,7 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   const { session_uuid: fork } = await connection.request("session.fork", { turn: session_uuid, prompt: "quiet" });
   await until("the fork", () => model.sessionOf({ session_uuid: fork })?.state === "completed");
   answers.push("Delete");
-  await deleteConversation({ ...of(), session: model.sessionOf({ session_uuid: fork })! }, panels);
+  await deleteSession({ ...of(), session: model.sessionOf({ session_uuid: fork })! }, panels);
   assert.equal(last(), `Duet: the session is deleted; its worktree stays: ${dir}`);
 
   // Both sides change the file.
@@ -72,15 +72,15 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   assert.deepEqual(inserted, ["Merge my branch into yours and resolve the conflicts", "focus"]);
   assert.deepEqual([git(project.folder, "rev-parse", "HEAD"), readFileSync(demo, "utf8")], [head, "mine\n"], "nothing has changed");
 
-  // Deleting a conversation with unlanded work needs more than one press.
+  // Deleting a session with unlanded work needs more than one press.
   answers.push("Delete", undefined);
-  await deleteConversation(of(), panels);
+  await deleteSession(of(), panels);
   assert.deepEqual(shown.at(-1), { text: 'Duet: "The parser" was not deleted: its worktree has work that is not landed. Land or discard it first.', labels: ["Land…", "Discard Worktree…"] });
   answers.push("Delete", "Land…", undefined);
-  await deleteConversation(of(), panels);
+  await deleteSession(of(), panels);
   assert.match(last(), /^How to land the changes of "The parser"/);
   answers.push("Delete", "Discard Worktree…", undefined);
-  await deleteConversation(of(), panels);
+  await deleteSession(of(), panels);
   assert.deepEqual(shown.at(-1), { text: "Duet: discard the worktree with this work?", labels: ["Discard"], detail: "1 changed file that is not committed:\ndemo.txt\n\nA git ref keeps commits and uncommitted files." });
   assert.ok(existsSync(join(dir, "demo.txt")) && of().session);
 
@@ -98,6 +98,6 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   answers.push("Merge");
   await assert.rejects(land(of(), panels), /no longer exists.*refs\/duet\/discarded/);
   answers.push("Delete");
-  await deleteConversation(of(), panels);
+  await deleteSession(of(), panels);
   await until("its end", () => model.sessions.length === 0);
 });

@@ -1,4 +1,4 @@
-"""Search in conversations."""
+"""Search in sessions."""
 
 from steps import ask, expect, scenario, start
 

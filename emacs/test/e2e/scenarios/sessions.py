@@ -87,7 +87,7 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^■ The agent has ended, and with it what it did in the background: sleep 60$")
     terminal.see(r"^ ● completed · [0-9.]+ · demo")
     terminal.see(r"^ ● +completed +[0-9]+ quiet background +demo")
-    # Another Emacs lists the conversation by its first prompt. It has seen none of its runs but the last.
+    # Another Emacs lists the session by its first prompt. It has seen none of its turns but the last.
     home.run("duet-rpc", "prompt", "--agent", "demo", "quiet background of a shell")
     terminal.see(r"^ \? +waiting for you +[0-9]+ quiet background of a shell")
     other = start(home, emacs)
@@ -126,7 +126,7 @@ def ends_what_hangs(home, emacs):
 
 @scenario
 def ends_a_sub_agent_that_hangs(home, emacs):
-    """A sub-agent that hangs ends with the run, by i or by its time limit; its calls no longer show as running."""
+    """A sub-agent that hangs ends with the turn, by i or by its time limit; its calls no longer show as running."""
     home.configure(SOON_SILENT)
     terminal = start(home, emacs)
     ask(terminal, "quiet stuck")

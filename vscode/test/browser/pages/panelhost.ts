@@ -12,12 +12,12 @@ export function approvalOf(data: Data, turn: string): Data {
 export class FakeHost {
   /** The requests of the page. */
   readonly calls: Array<{ method: string; params: Data }> = [];
-  start: PanelStart = { session: "thread", title: "A conversation", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
+  start: PanelStart = { session: "thread", title: "A session", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
   items: Data[] = [];
   approvals: Data[] = [];
   /** The queued prompts, the next one first. */
   queued: Data[] = [];
-  session: Data = { turn: "12.1", session: 12, turn_uuid: "run", session_uuid: "thread", agent: "demo", mode: "", state: "completed", prompt: "", title: "A conversation", session_title: "A conversation", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
+  session: Data = { turn: "12.1", session: 12, turn_uuid: "run", session_uuid: "thread", agent: "demo", mode: "", state: "completed", prompt: "", title: "A session", session_title: "A session", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
   turns: Record<string, Data> = {};
   attachments: Record<string, string> = {};
   /** Results of methods that replace the default ones. A thrown error becomes an error response with its message and code. */
@@ -61,7 +61,7 @@ export class FakeHost {
     window.postMessage({ jsonrpc: "2.0", method, params });
   }
 
-  /** An event of a turn of the conversation: of run, unless its data has a turn_uuid. */
+  /** An event of a turn of the session: of run, unless its data has a turn_uuid. */
   event(kind: string, data: Data): void {
     const run = (data["turn_uuid"] as string | undefined) ?? "run";
     if (kind === "approval.opened") this.approvals.push(approvalOf(data, run));
@@ -69,7 +69,7 @@ export class FakeHost {
     if (kind === "turn.state") {
       const turn = this.queued.find((one) => one["turn_uuid"] === run)?.["turn"] ?? this.session["turn"];
       if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["turn_uuid"] !== run);
-      // As in the hub, the end of a run closes its questions.
+      // As in the daemon, the end of a turn closes its questions.
       if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["turn_uuid"] !== run);
       this.session = { ...this.session, turn, turn_uuid: run, state: data["state"] };
       this.turns[run] = this.session;

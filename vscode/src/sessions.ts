@@ -27,7 +27,7 @@ export async function rename({ project, session }: ProjectSession): Promise<void
 }
 
 /** Deletes a session with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
-export async function deleteConversation(of: ProjectSession, panels: Panels): Promise<void> {
+export async function deleteSession(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const remove = "Delete";
   const detail = `Its messages, questions and recorded changes are deleted${hasWorktree(session) ? ", and its worktree" : ""}. Your files stay as they are. This cannot be undone.`;

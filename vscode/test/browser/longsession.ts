@@ -1,10 +1,10 @@
-// A realistic conversation of 20,000 lines: prompts, prose, lists, tables, code, and output of programs.
+// A realistic session of 20,000 lines: prompts, prose, lists, tables, code, and output of programs.
 import type { FakeHost } from "./pages/panelhost";
 
 declare const window: { host: FakeHost };
 
-/** Gives the conversation to the host of the page in which this runs; returns the keys of its entries. */
-export function longConversation(): string[] {
+/** Gives the session to the host of the page in which this runs; returns the keys of its entries. */
+export function longSession(): string[] {
   const items: Array<Record<string, unknown>> = [];
   const keys: string[] = [];
   let lines = 0;

@@ -39,8 +39,8 @@ export interface Changes {
 /** Codes of agent.error that have an entry in the session as well. */
 const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
-/** The model of one session. */
-export class Conversation {
+/** What a session contains. */
+export class Contents {
   private readonly all = new Entries();
   private readonly asked = new Questions();
   readonly turns = new Turns();
@@ -213,7 +213,7 @@ export class Conversation {
       return this.all.add(fresh);
     }
     if (!entry.open || seq <= entry.seq) return;
-    // The hub merges deltas, so one may begin inside the loaded text.
+    // The daemon merges deltas, so one may begin inside the loaded text.
     const known = length === undefined ? 0 : Math.max(0, entry.text.length + text.length - length);
     entry.text += text.slice(known);
     this.all.changed(entry, seq);

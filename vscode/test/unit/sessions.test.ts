@@ -1,10 +1,10 @@
-// Renaming, deleting and searching conversations, and revoking rules, with the built duet-rpc.
+// Renaming, deleting and searching sessions, and revoking rules, with the built duet-rpc.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import type { TestContext } from "node:test";
-import { deleteConversation, rename, revokeRules, rewind, ruleWords, search } from "../../src/conversations";
+import { deleteSession, rename, revokeRules, rewind, ruleWords, search } from "../../src/sessions";
 import { saved } from "../../src/editortools";
 import { choicesOf } from "../../src/hub/questions";
 import { nameOf } from "../../src/hub/groups";
@@ -39,7 +39,7 @@ async function opened(t: TestContext, config = ""): Promise<{ of: Project } & Om
   return { of, ...hub, launch };
 }
 
-test("a conversation is renamed, found by its words, and deleted after a confirmation", async (t) => {
+test("a session is renamed, found by its words, and deleted after a confirmation", async (t) => {
   const { of, model, until, launch } = await opened(t);
   const one = await launch("quiet walrus");
   const two = await launch("quiet otter");
@@ -61,21 +61,21 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.turn_uuid]]);
   answers.push("otter", "quiet otter");
   await search([of], ({ session }) => found.push(session.turn_uuid));
-  assert.deepEqual([shown.at(-1)!.labels, found.splice(1)], [["quiet otter"], [two.session.turn_uuid]], "a conversation without a title has the name of the lists");
+  assert.deepEqual([shown.at(-1)!.labels, found.splice(1)], [["quiet otter"], [two.session.turn_uuid]], "a session without a title has the name of the lists");
   answers.push("elephant");
   await search([of], ({ session }) => found.push(session.turn_uuid));
   assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no session contains "elephant"', 1]);
 
   answers.push(undefined);
-  await deleteConversation(one, noPanels);
+  await deleteSession(one, noPanels);
   assert.equal(model.sessions.length, 2);
   answers.push("Delete");
-  await deleteConversation(one, noPanels);
+  await deleteSession(one, noPanels);
   assert.match(shown.at(-1)!.text, /delete the session "quiet walrus"\?/);
   await until("the end of it", () => model.sessions.length === 1);
 });
 
-test("the files of a conversation go back to before a prompt, and that is undone", async (t) => {
+test("the files of a session go back to before a prompt, and that is undone", async (t) => {
   const { of, connection, until, project } = await opened(t, "[checkpoints]\nenabled = true\n");
   const demo = join(project.folder, "demo.txt");
   writeFileSync(join(project.folder, "large"), "x".repeat(11 << 20));
@@ -127,7 +127,7 @@ test("the rules that answers have made are revoked", async (t) => {
   assert.deepEqual((await connection.request("rule.list", {})).rules, []);
 });
 
-test("the menu of a session has entries for its conversation, and each has a command", () => {
+test("the menu of a session has entries for what it can do, and each has a command", () => {
   const { contributes } = JSON.parse(readFileSync("package.json", "utf8")) as { contributes: { commands: Array<{ command: string }>; menus: Record<string, Array<{ command: string; when: string }>> } };
   const declared = new Set(contributes.commands.map(({ command }) => command));
   const source = readFileSync("src/commands.ts", "utf8");

@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Kinds of calls to a conversation. All launches of a conversation have the same launch_id.
+// Kinds of calls to a session. All launches of a session have the same launch_id.
 const (
 	convLaunch    = "launch"
 	convContinue  = "continue"
@@ -20,7 +20,7 @@ const (
 	convRead      = "read"
 )
 
-// A convCall is a client's request about a conversation or its first session.
+// A convCall is a client's request about a session or its first turn.
 type convCall struct {
 	span
 	Launch   string `json:"launch"` // its launch_id
@@ -31,7 +31,7 @@ type convCall struct {
 	Archived bool   `json:"archived,omitempty"` // in the response to a read
 }
 
-// A convState is the state of a conversation. The zero value means that there is none.
+// A convState is the state of a session. The zero value means that there is none.
 type convState struct {
 	There    bool
 	Session  string // id of the first session, if a response had it
@@ -40,8 +40,8 @@ type convState struct {
 	Ended    string // the first session's final state, if a response had it
 }
 
-// convModel is a conversation that clients launch, continue, interrupt, archive and delete. A
-// repeated launch returns the first one's session, and a session ends once.
+// convModel is a session that clients launch, continue, interrupt, archive and delete. A
+// repeated launch returns the first one's turn, and a turn ends once.
 var convModel = porcupine.Model{
 	Init: func() any { return convState{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -98,9 +98,9 @@ var convModel = porcupine.Model{
 	DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
 }
 
-// conversations returns the calls to each conversation for convModel. A call without a response may
+// shared returns the calls to each shared session for convModel. A call without a response may
 // have any effect, at any time.
-func (e *evidence) conversations() map[string][]convCall {
+func (e *evidence) shared() map[string][]convCall {
 	m := make(map[string][]convCall)
 	for _, c := range e.Conversations {
 		if c.Outcome == unknown {
