@@ -28,12 +28,17 @@ import (
 // registerSignIn registers the methods that ask an agent about itself and sign the user in.
 func registerSignIn(reg *server.Registry, d Domain) {
 	m := signIn{d}
-	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing."))
+	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the configured and known agents, their versions, their last known sign-in "+
+		"state, and how to install missing ones. Starts nothing."))
 	server.Handle(reg, "agent.check", m.check, server.LongRunning(),
-		server.Doc("Starts an agent in an empty directory, and returns its version, its sign-in methods and whether the user is signed in, if it reports that. The agent gets no prompt, and ends within about a minute."))
+		server.Doc("Starts an agent in an empty directory, and returns its version, its sign-in methods and whether the user is signed in, if "+
+			"it reports that. The agent gets no prompt, and ends within about a minute."))
 	server.Handle(reg, "agent.login", m.authenticate, server.LongRunning(),
-		server.Doc("Signs in to an agent within ten minutes; the agent does it itself, usually in the user's browser. A method of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. A method of type env_var is refused if variables are missing (`no_api_key`)."))
-	server.Handle(reg, "agent.logout", m.logout, server.LongRunning(), server.Doc("Signs out of an agent, if agent.check reports that it can (logout)."))
+		server.Doc("Signs in to an agent within ten minutes; the agent does it itself, usually in the user's browser. A method of type "+
+			"terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. A method of type env_var is "+
+			"refused if variables are missing (`no_api_key`)."))
+	server.Handle(reg, "agent.logout", m.logout, server.LongRunning(),
+		server.Doc("Signs out of an agent, if agent.check reports that it can (logout)."))
 }
 
 type signIn struct{ Domain }
@@ -42,7 +47,9 @@ type signIn struct{ Domain }
 func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 	c, err := m.Configuration(m.Workspaces.isRestricted(server.ConnFrom(ctx)))
 	if err != nil {
-		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + config.Explain(err).Error(), Err: err}
+		return nil, &domain.Error{
+			Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + config.Explain(err).Error(), Err: err,
+		}
 	}
 	return c, nil
 }
@@ -52,7 +59,9 @@ func (m signIn) list(ctx context.Context, _ none) (protocol.AgentList, error) {
 	if err != nil {
 		return protocol.AgentList{}, nativeFamily.Error(err)
 	}
-	return protocol.AgentList{Agents: agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
+	return protocol.AgentList{Agents: agentlink.Describe(
+		ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv},
+	)}, nil
 }
 
 // launch returns how to start an agent for the caller.
@@ -123,7 +132,8 @@ func signInError(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		return nativeFamily.Error(&domain.Error{
-			Kind: domain.KindInvalid, Param: "method", Expected: "the id of a way to sign in: " + strings.Join(unknown.Known, ", "), Received: unknown.Received(),
+			Kind: domain.KindInvalid, Param: "method", Expected: "the id of a way to sign in: " + strings.Join(unknown.Known, ", "),
+			Received: unknown.Received(),
 			Accepted: unknown.Known, Message: err.Error(),
 		})
 	case errors.As(err, new(*agentlink.TerminalError)):
@@ -137,7 +147,8 @@ func signInError(ctx context.Context, err error) error {
 // registerAgents registers the methods that describe and configure agents.
 func registerAgents(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "agent.describe", describeAgent,
-		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands."))
+		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, "+
+			"options and slash commands."))
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentParams) (protocol.AgentDescription, error) {
@@ -149,7 +160,9 @@ func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentPara
 }
 
 var duetsModes = map[string]protocol.Mode{
-	catalog.ModeDefault:     {ID: catalog.ModeDefault, Name: "Default", Description: "The agent keeps its own mode; you answer its requests", By: "duet"},
+	catalog.ModeDefault: {
+		ID: catalog.ModeDefault, Name: "Default", Description: "The agent keeps its own mode; you answer its requests", By: "duet",
+	},
 	catalog.ModeAcceptEdits: {ID: catalog.ModeAcceptEdits, Name: "Accept edits", Description: "Edits of files need no approval", By: "duet"},
 	catalog.ModeBypass:      {ID: catalog.ModeBypass, Name: "Bypass permissions", Description: "Nothing needs approval", By: "duet"},
 	catalog.ModePlan:        {ID: catalog.ModePlan, Name: "Plan", Description: "What would change something is refused", By: "duet"},
@@ -202,11 +215,16 @@ func describeSession(s *protocol.Turn, known sessionsettings.Known) {
 func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
 	handle(reg, d, nativeFamily, "agent.sessions", m.list, server.LongRunning(),
-		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`)."))
+		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends "+
+			"the agent for this. An agent without this feature is refused (`not_offered`)."))
 	handle(reg, d, nativeFamily, "session.adopt", m.adopt, server.LongRunning(),
-		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its messages. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
+		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its messages. session.prompt "+
+			"continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the "+
+			"session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
 	handle(reg, d, nativeFamily, "agent.forget", m.remove, server.LongRunning(),
-		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a session here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The session here stays. Continuing it starts a new session of the agent, which gets the transcript."))
+		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a session here works in it "+
+			"(`bad_state`), and if the agent has no such feature (`not_offered`). The session here stays. Continuing it starts a new session of "+
+			"the agent, which gets the transcript."))
 }
 
 type nativeSessions struct{ signIn }
@@ -282,7 +300,8 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	title := replayed.Title
 	set(&title, p.Title)
 	s, fresh, err := into.Adopt(ctx, hub.Session{
-		Agent: l.Name, Native: p.ID, Title: title, Dir: replayed.Dir, Parts: replayed.Parts, HasHistory: replayed.HasHistory, LeftOut: replayed.LeftOut, Secrets: secrets,
+		Agent: l.Name, Native: p.ID, Title: title, Dir: replayed.Dir, Parts: replayed.Parts, HasHistory: replayed.HasHistory,
+		LeftOut: replayed.LeftOut, Secrets: secrets,
 	})
 	switch {
 	case err != nil:
@@ -290,7 +309,9 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	case !fresh: // another client was faster
 		return alreadyHere(s, p.ID), nil
 	}
-	r := protocol.AdoptResult{Started: startedTurn(s, deliveredStarted), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
+	r := protocol.AdoptResult{
+		Started: startedTurn(s, deliveredStarted), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note,
+	}
 	switch {
 	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot send the session's history, but can continue it"
@@ -318,7 +339,10 @@ func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.Nativ
 	}
 	if busy {
 		task := turn.Label()
-		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, turn.State.Words(), task)
+		return protocol.Success{}, domain.Errorf(
+			domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task,
+			turn.State.Words(), task,
+		)
 	}
 	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {
 		return protocol.Success{}, nativeError(ctx, err)
@@ -341,7 +365,10 @@ func nativeError(ctx context.Context, err error) error {
 	case errors.Is(err, agentlink.ErrCursor):
 		return domain.Invalid("cursor", "the next_cursor of another page, or none", "something else")
 	case errors.As(err, &gone):
-		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session continues (in the shell --dir)", Received: fmt.Sprintf("none, and the agent's %q is no longer a directory", gone.Dir), Message: err.Error()}
+		return &domain.Error{
+			Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session continues (in the shell --dir)",
+			Received: fmt.Sprintf("none, and the agent's %q is no longer a directory", gone.Dir), Message: err.Error(),
+		}
 	case errors.As(err, new(*agentlink.CannotError)):
 		return &domain.Error{Kind: domain.KindNotOffered, Message: err.Error(), Err: err}
 	}
@@ -356,7 +383,9 @@ func registerMCP(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "mcp.tools", listTools, server.LongRunning(),
 		server.Doc("Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use."))
 	handle(reg, d, f, "mcp.call", callTool, server.LongRunning(),
-		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with data.kind `mcp_server_error`."))
+		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, "+
+			"then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with "+
+			"data.kind `mcp_server_error`."))
 }
 
 // findServer returns the named server.
@@ -382,7 +411,9 @@ func listServers(ctx context.Context, h *hub.Hub, p protocol.MCPServerOwner) (pr
 	}
 	r := protocol.MCPServerList{Agent: agent, Servers: make([]protocol.MCPServer, 0, len(list))}
 	for _, s := range list {
-		r.Servers = append(r.Servers, protocol.MCPServer{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Command: s.Command, URL: publicURL(s.URL), Connected: h.MCP().Connected(s)})
+		r.Servers = append(r.Servers, protocol.MCPServer{
+			Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Command: s.Command, URL: publicURL(s.URL), Connected: h.MCP().Connected(s),
+		})
 	}
 	return r, nil
 }
@@ -424,7 +455,10 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	}
 	arguments := protocol.OrAbsent(p.Arguments)
 	a, err := h.Approvals().Consult(ctx, approval.Inquiry{
-		Spec: approval.Spec{Turn: workingIn(ctx, h, string(p.Session)), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
+		Spec: approval.Spec{
+			Turn: workingIn(ctx, h, string(p.Session)), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments,
+		},
+		CWD: s.Dir, Confirmed: p.Confirmed,
 	})
 	if err != nil {
 		return r, err

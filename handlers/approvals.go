@@ -17,7 +17,8 @@ import (
 // registerApprovals registers the methods of the inbox of approvals (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := nativeFamily
-	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(), server.Doc("Lists what waits for a person's answer, the oldest first."))
+	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(),
+		server.Doc("Lists what waits for a person's answer, the oldest first."))
 	handle(reg, d, f, "approval.get", oneApproval, server.LongRunning(), server.Doc("Returns an approval."))
 	handle(reg, d, f, "approval.decide", decideApproval,
 		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
@@ -80,7 +81,8 @@ func checkDecision(p protocol.DecisionParams) error {
 func decisionOf(p protocol.DecisionParams) approval.Decision {
 	return approval.Decision{
 		ID: p.ApprovalID, Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
-		UpdatedInput: protocol.OrAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Client: p.Client, Tell: p.Tell, Content: protocol.OrAbsent(p.Content),
+		UpdatedInput: protocol.OrAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Client: p.Client, Tell: p.Tell,
+		Content: protocol.OrAbsent(p.Content),
 	}
 }
 
@@ -101,14 +103,18 @@ func approvalOf(a domain.Approval, s domain.TurnInSession) *protocol.Approval {
 	ambiguity, title := approval.Presented(a)
 	answers := a.Answers()
 	r := &protocol.Approval{
-		ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Agent: s.Agent,
+		ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession,
+		SessionUUID: s.Session.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: protocol.TimeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: protocol.TimeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Session.CWD, a.Diffs), Channel: a.Channel,
-		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Session.CWD)), TakesComment: a.TakesComment(), Explanation: a.Explanation,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly,
+		Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Session.CWD, a.Diffs), Channel: a.Channel,
+		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Session.CWD)), TakesComment: a.TakesComment(),
+		Explanation: a.Explanation,
 		RespondedAt: protocol.TimeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
-		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content, Of: s, Asked: a,
+		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,
+		Of: s, Asked: a,
 	}
 	if r.Type != humanContact {
 		r.Type = functionCall
@@ -134,8 +140,10 @@ func approvalDiff(cwd string, diffs []domain.Diff) string {
 
 // registerRules registers the methods for rules that decisions with a scope created.
 func registerRules(reg *server.Registry, d Domain) {
-	handle(reg, d, nativeFamily, "rule.list", listRules, server.Doc("Lists the rules that decisions with a scope have made, the oldest first."))
-	handle(reg, d, nativeFamily, "rule.delete", deleteRule, server.Doc("Deletes a rule that a decision has made. Later calls need approval again."))
+	handle(reg, d, nativeFamily, "rule.list", listRules,
+		server.Doc("Lists the rules that decisions with a scope have made, the oldest first."))
+	handle(reg, d, nativeFamily, "rule.delete", deleteRule,
+		server.Doc("Deletes a rule that a decision has made. Later calls need approval again."))
 }
 
 func listRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error) {
@@ -146,7 +154,8 @@ func listRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, erro
 	list := make([]*protocol.Rule, 0, len(found))
 	for _, r := range found {
 		one := &protocol.Rule{
-			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: r.Scope(),
+			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput,
+			Scope:   r.Scope(),
 			Session: r.Session.ID, SessionUUID: r.Session.UUID, Title: r.Session.Title, CreatedAt: r.Created.UTC(),
 		}
 		list = append(list, one)

@@ -16,9 +16,11 @@ import (
 // registerAsking registers the methods by which a program asks the user, and waits for the answer.
 func registerAsking(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "approval.ask", ask, server.LongRunning(),
-		server.Doc("Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of the connection unless keep is set."))
+		server.Doc("Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of "+
+			"the connection unless keep is set."))
 	handle(reg, d, nativeFamily, "approval.request", request, server.LongRunning(),
-		server.Doc("Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error `permission_denied`. The question is withdrawn as with approval.ask."))
+		server.Doc("Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the "+
+			"error `permission_denied`. The question is withdrawn as with approval.ask."))
 }
 
 // consult asks a question and waits for the answer.
@@ -66,7 +68,9 @@ func askOptions(p protocol.AskParams) ([]domain.Option, error) {
 	}
 	list, err := protocol.ReadOptions(p.Options)
 	if err != nil {
-		return nil, server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of texts, or of {option_id,name,kind}", Received: "something else"})
+		return nil, server.InvalidParam(server.ParamError{
+			Param: "options", Expected: "an array of texts, or of {option_id,name,kind}", Received: "something else",
+		})
 	}
 	return list, nil
 }

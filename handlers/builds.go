@@ -15,18 +15,24 @@ import (
 // registerBuilds registers the methods of the noun build.
 func registerBuilds(reg *server.Registry, d Domain) {
 	m := builds{d}
-	const how = " Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), " +
-		"output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32053 with data.kind `build_failed`, whose data has the diagnostics and details. " +
+	const how = " Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another " +
+		"build of that name), started (with command and directory), " +
+		"output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id " +
+		"and name. A failed build is the error -32053 with data.kind `build_failed`, whose data has the diagnostics and details. " +
 		"$/cancelRequest or the end of the connection ends the build and all processes that it started."
 	handle(reg, d, nativeFamily, "build.run", m.run, server.LongRunning(),
-		server.Doc("Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest."+how))
-	handle(reg, d, nativeFamily, "build.list", m.list, server.Doc("Lists the builds of the project; build.run runs the first one by default. build.run runs nothing in a project whose configuration waits for trust."))
+		server.Doc("Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the "+
+			"project's files suggest."+how))
+	handle(reg, d, nativeFamily, "build.list", m.list, server.Doc("Lists the builds of the project; build.run runs the first one by "+
+		"default. build.run runs nothing in a project whose configuration waits for trust."))
 }
 
 type builds struct{ Domain }
 
 func buildTargetOf(t build.Target) protocol.BuildTarget {
-	return protocol.BuildTarget{Name: t.Name, Command: append([]string{}, t.Text()...), Directory: t.Directory, Backend: t.Backend, Detected: t.Detected}
+	return protocol.BuildTarget{
+		Name: t.Name, Command: append([]string{}, t.Text()...), Directory: t.Directory, Backend: t.Backend, Detected: t.Detected,
+	}
 }
 
 func (builds) list(ctx context.Context, h *hub.Hub, _ none) (protocol.BuildList, error) {
@@ -63,8 +69,9 @@ func failureOf(f *build.FailedError) protocol.BuildFailure {
 		output = output[len(output)-outputInError:]
 	}
 	return protocol.BuildFailure{
-		Kind: "build_failed", BuildID: f.ID, Name: f.Target.Name, Command: append([]string{}, f.Target.Text()...), DurationMS: f.Duration.Milliseconds(),
-		ExitCode: f.ExitCode, Signal: f.Signal, TimedOut: f.TimedOut, Diagnostics: protocol.List(f.Diagnostics), Output: output,
+		Kind: "build_failed", BuildID: f.ID, Name: f.Target.Name, Command: append([]string{}, f.Target.Text()...),
+		DurationMS: f.Duration.Milliseconds(),
+		ExitCode:   f.ExitCode, Signal: f.Signal, TimedOut: f.TimedOut, Diagnostics: protocol.List(f.Diagnostics), Output: output,
 	}
 }
 
@@ -106,7 +113,9 @@ func registerGates(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "gate.list", listGates,
 		server.Doc("Lists the configured gates ([[gates]]), whose names session.start accepts, and the names of those that wait for trust."))
 	handle(reg, d, nativeFamily, "gate.check", checkGate, server.LongRunning(),
-		server.Doc("Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started."))
+		server.Doc("Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress "+
+			"{gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of "+
+			"the connection ends the gate and all processes that it started."))
 }
 
 func listGates(ctx context.Context, h *hub.Hub, _ none) (protocol.GateList, error) {
@@ -163,7 +172,9 @@ func allGates(ctx context.Context, h *hub.Hub, list []domain.TurnInSession) (map
 }
 
 func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*protocol.Gates, error) {
-	g := &protocol.Gates{State: l.State, Reason: l.Reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: []string{}, Failing: []string{}}
+	g := &protocol.Gates{
+		State: l.State, Reason: l.Reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: []string{}, Failing: []string{},
+	}
 	for _, one := range l.Gates {
 		g.Gates = append(g.Gates, one.Name)
 	}

@@ -17,16 +17,23 @@ func registerChanges(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "change.list", listChanges, server.Releasing(), // it may look for a checkpoint
 		server.Doc("Returns the files that a turn changed, their diffs, and the decision about each change."))
 	for _, one := range []struct{ verb, doc string }{
-		{"accept", "Accepts a change of a turn, one hunk or a whole file: the user has seen it and keeps it. A hunk that was reverted is refused (`bad_state`)."},
-		{"revert", "Reverts a change of a turn on the disk, one hunk or a whole file. This deletes a file that the turn created, and restores one that it deleted. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay."},
+		{"accept", "Accepts a change of a turn, one hunk or a whole file: the user has seen it and keeps it. A hunk that was reverted is " +
+			"refused (`bad_state`)."},
+		{"revert", "Reverts a change of a turn on the disk, one hunk or a whole file. This deletes a file that the turn created, and restores " +
+			"one that it deleted. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing " +
+			"(`changed_since`). Other edits of the file stay."},
 		{"reopen", "Withdraws the decision about a change of a turn, one hunk or a whole file. A reverted change is made again on the disk."},
 	} {
 		handle(reg, d, f, "change."+one.verb, func(ctx context.Context, h *hub.Hub, p protocol.ChangeParams) (protocol.DecidedChange, error) {
 			return decideChange(ctx, h, p, one.verb)
-		}, server.LongRunning(), server.Doc(one.doc+" All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))
+		}, server.LongRunning(), server.Doc(one.doc+" All clients get the event change_decided. Other values of data.kind: `change_not_found`, "+
+			"`not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))
 	}
 	handle(reg, d, f, "session.rewind", rewind, server.LongRunning(),
-		server.Doc("Restores the files that a turn and the later turns of its session have changed, shell commands included, to their state before the turn. Files that others have changed since are left alone, unless all is set. The session stays as it is; fork_turn and prompt are for a fork that continues it from there. Refused while the session works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`)."))
+		server.Doc("Restores the files that a turn and the later turns of its session have changed, shell commands included, to their state "+
+			"before the turn. Files that others have changed since are left alone, unless all is set. The session stays as it is; fork_turn and "+
+			"prompt are for a fork that continues it from there. Refused while the session works, with all also while another one works in its "+
+			"directory, and undo if nothing was rewound (`bad_state`)."))
 }
 
 func listChanges(ctx context.Context, h *hub.Hub, p protocol.TurnParams) (protocol.ChangeList, error) {
@@ -89,7 +96,10 @@ func changeOf(f changereview.File) *protocol.Change {
 func hunksOf(f changereview.File) []protocol.Hunk {
 	list := make([]protocol.Hunk, 0, len(f.Hunks))
 	for _, h := range f.Hunks {
-		list = append(list, protocol.Hunk{ID: h.ID, OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines, Added: h.Added, Removed: h.Removed, State: h.State})
+		list = append(list, protocol.Hunk{
+			ID: h.ID, OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines, Added: h.Added, Removed: h.Removed,
+			State: h.State,
+		})
 	}
 	return list
 }
@@ -135,7 +145,8 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	}
 	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, Prompt: r.Turn.Prompt}
 	for _, f := range r.Files {
-		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
+		result.Files = append(result.Files,
+			protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
 	}
 	for _, n := range r.NotRecorded {
 		result.NotRecorded = append(result.NotRecorded, protocol.NotRecorded{Path: n.Path, Reason: string(n.Reason)})

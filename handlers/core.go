@@ -47,11 +47,17 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "version", core.version, server.Doc("Returns the version of duet-rpc."))
 	server.Handle(reg, "listMethods", listMethods(reg), server.Doc("Lists the methods."))
 	server.Handle(reg, "describeMethods", describeMethods(reg), server.Doc("Lists the methods with their parameters and results as text."))
-	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document with JSON Schemas."))
+	server.Handle(reg, "rpc.discover", discover(reg, core.Version),
+		server.Doc("Describes the methods as an OpenRPC document with JSON Schemas."))
 	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets the log level until the process ends."))
-	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc("Ends the connection, and the process that an editor started for it. Later input is dropped, and running requests get time to end. With reason or timeout_ms, it waits for them first and reports the outcome. The project's daemon and its work continue."))
-	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc("Sets the client's environment for the agents, builds, gates and terminals that it starts on this connection. Another call replaces it. The daemon keeps it only in memory. Without it, they get the daemon's environment."))
-	server.Handle(reg, "client.build", core.clientBuild, server.Doc("Sends the build of a client that could start a daemon itself. A daemon of another build ends if it is idle and has no client of its own build. Otherwise it continues until then, and health reports it."))
+	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc("Ends the connection, and the process that an editor started "+
+		"for it. Later input is dropped, and running requests get time to end. With reason or timeout_ms, it waits for them first and reports "+
+		"the outcome. The project's daemon and its work continue."))
+	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc("Sets the client's environment for the agents, builds, "+
+		"gates and terminals that it starts on this connection. Another call replaces it. The daemon keeps it only in memory. Without it, they "+
+		"get the daemon's environment."))
+	server.Handle(reg, "client.build", core.clientBuild, server.Doc("Sends the build of a client that could start a daemon itself. A daemon "+
+		"of another build ends if it is idle and has no client of its own build. Otherwise it continues until then, and health reports it."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
@@ -59,7 +65,12 @@ type none = protocol.Empty
 
 // families lists the method families. A family is offered if reg has its method.
 var families = []struct{ name, method string }{
-	{"core", "initialize"}, {"editor", "editor.offer"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
+	{"core", "initialize"},
+	{"editor", "editor.offer"},
+	{"task", "task.submit"},
+	{"session", "launchSession"},
+	{"executor", "execute_prompt"},
+	{"terminal", "terminal.write"},
 }
 
 // offerMethods adds the method families of reg, and the kinds of events.
@@ -80,7 +91,9 @@ func offerMethods(c *protocol.Capabilities, reg *server.Registry) {
 
 func (c Core) initialize(reg *server.Registry) func(context.Context, protocol.InitializeParams) (protocol.InitializeResult, error) {
 	return func(ctx context.Context, p protocol.InitializeParams) (protocol.InitializeResult, error) {
-		result := protocol.InitializeResult{ServerInfo: protocol.ServerInfo{Name: "duet-rpc", Version: c.Version}, ProtocolVersion: ProtocolVersion}
+		result := protocol.InitializeResult{
+			ServerInfo: protocol.ServerInfo{Name: "duet-rpc", Version: c.Version}, ProtocolVersion: ProtocolVersion,
+		}
 		if trusted := p.WorkspaceTrusted; trusted != nil {
 			if *trusted && c.Trust != nil {
 				if err := c.Trust(); err != nil {
@@ -148,7 +161,9 @@ func describeMethods(reg *server.Registry) func(context.Context, none) ([]protoc
 	return func(context.Context, none) ([]protocol.MethodDescribed, error) {
 		var list []protocol.MethodDescribed
 		for _, m := range reg.Methods() {
-			d := protocol.MethodDescribed{Name: m.Name, Description: m.Doc, Params: []string{}, Returns: m.Result().String(), LongRunning: m.LongRunning}
+			d := protocol.MethodDescribed{
+				Name: m.Name, Description: m.Doc, Params: []string{}, Returns: m.Result().String(), LongRunning: m.LongRunning,
+			}
 			for _, p := range m.Params().Properties {
 				d.Params = append(d.Params, p.String())
 			}
@@ -172,10 +187,14 @@ func (c Core) setLogLevel(_ context.Context, p protocol.SetLogLevelParams) (prot
 // clientEnvironment stores the environment of a client; see package clientenv.
 func (c Core) clientEnvironment(ctx context.Context, p protocol.ClientEnvironmentParams) (protocol.Success, error) {
 	if p.Environment == nil {
-		return protocol.Success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "an object of strings", Received: "null"})
+		return protocol.Success{}, server.InvalidParam(server.ParamError{
+			Param: "environment", Expected: "an object of strings", Received: "null",
+		})
 	}
 	if err := p.Environment.Check(); err != nil {
-		return protocol.Success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "variables within the limits", Received: err.Error()})
+		return protocol.Success{}, server.InvalidParam(server.ParamError{
+			Param: "environment", Expected: "variables within the limits", Received: err.Error(),
+		})
 	}
 	c.Workspaces.setEnvironment(ctx, p.Environment)
 	return protocol.Success{Success: true}, nil

@@ -15,10 +15,13 @@ func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{d}
 	handle(reg, d, nativeFamily, "daemon.status", m.status, server.Doc("Returns the state of the daemon and its problems."))
 	handle(reg, d, nativeFamily, "daemon.listen", m.listen, server.LongRunning(),
-		server.Doc("Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it."))
-	handle(reg, d, nativeFamily, "secret.provide", provideSecret, server.Doc("Answers the event secret.requested. The daemon passes the secret on, and never stores or logs it."))
+		server.Doc("Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the "+
+			"daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it."))
+	handle(reg, d, nativeFamily, "secret.provide", provideSecret,
+		server.Doc("Answers the event secret.requested. The daemon passes the secret on, and never stores or logs it."))
 	server.Handle(reg, "daemon.stop", m.stop,
-		server.Doc("Ends the daemon after this reply. Running turns get 15 s. Turns that wait for a person are interrupted at once, and their questions stay. Queued turns stay queued. With force, it does not wait."))
+		server.Doc("Ends the daemon after this reply. Running turns get 15 s. Turns that wait for a person are interrupted at once, and their "+
+			"questions stay. Queued turns stay queued. With force, it does not wait."))
 }
 
 type daemon struct{ Domain }
@@ -53,7 +56,10 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 	if m.Clients != nil {
 		r.Subsystems.IPC.Clients = m.Clients()
 	}
-	sup := protocol.SupervisorStatus{Running: len(s.Running), Queued: len(s.Queued), MaxConcurrency: s.MaxTurns, Tasks: protocol.SupervisedTasks{Running: []protocol.RunningTask{}, Queued: []protocol.QueuedTask{}}}
+	sup := protocol.SupervisorStatus{
+		Running: len(s.Running), Queued: len(s.Queued), MaxConcurrency: s.MaxTurns,
+		Tasks: protocol.SupervisedTasks{Running: []protocol.RunningTask{}, Queued: []protocol.QueuedTask{}},
+	}
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, protocol.RunningTask{
 			ID: domain.TaskName(t.Task), Prompt: protocol.Headline(t.Prompt, promptShown), Agent: protocol.OrNil(t.Agent),
@@ -62,13 +68,16 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 	}
 	for _, t := range s.Queued {
 		sup.Tasks.Queued = append(sup.Tasks.Queued, protocol.QueuedTask{
-			ID: domain.TaskName(t.Task), Prompt: protocol.Headline(t.Prompt, promptShown), Agent: protocol.OrNil(t.Agent), Priority: t.Priority, Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession,
+			ID: domain.TaskName(t.Task), Prompt: protocol.Headline(t.Prompt, promptShown), Agent: protocol.OrNil(t.Agent), Priority: t.Priority,
+			Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession,
 		})
 	}
 	r.Subsystems.Supervisor = sup
 	r.Subsystems.Automation = protocol.AutomationOf(triggers)
 	w := sources.Watch
-	r.Subsystems.FileWatcher = protocol.WatcherStatus{Enabled: w.Enabled, Paths: append([]string{}, w.Paths...), EventsReceived: w.Received, Directories: w.Directories, Problem: w.Problem}
+	r.Subsystems.FileWatcher = protocol.WatcherStatus{
+		Enabled: w.Enabled, Paths: append([]string{}, w.Paths...), EventsReceived: w.Received, Directories: w.Directories, Problem: w.Problem,
+	}
 	r.Subsystems.Scheduler.LastFires = map[string]string{}
 	for _, rule := range triggers.Triggers {
 		if rule.NextFire != "" {

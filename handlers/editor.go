@@ -24,11 +24,14 @@ import (
 func registerEditor(reg *server.Registry, d Domain) *editors {
 	e := new(editors)
 	handle(reg, d, nativeFamily, "editor.offer", e.offer,
-		server.Doc("Offers tools of the editor to agents. The daemon then sends requests editor.TOOL on this connection, for sessions in which it sent the last prompt."))
+		server.Doc("Offers tools of the editor to agents. The daemon then sends requests editor.TOOL on this connection, for sessions in which "+
+			"it sent the last prompt."))
 	handle(reg, d, nativeFamily, "editor.saved", saved,
-		server.Doc("Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again."))
+		server.Doc("Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the "+
+			"command, unless they change again."))
 	handle(reg, d, nativeFamily, "editor.call", e.call, server.LongRunning(),
-		server.Doc("Calls a tool of a session's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once."))
+		server.Doc("Calls a tool of a session's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor "+
+			"offers the tool, the error is not_offered, at once."))
 	return e
 }
 
@@ -155,7 +158,9 @@ func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallPar
 	case err != nil:
 		return r, domain.Errorf(domain.KindNotOffered, "%s has closed its connection", editor.name)
 	case len(r.Result) > editorAtMost:
-		return protocol.EditorCallResult{}, domain.Errorf(domain.KindEditor, "the result of %s is longer than %d KiB; ask for less, such as one file", p.Tool, editorAtMost>>10)
+		return protocol.EditorCallResult{}, domain.Errorf(
+			domain.KindEditor, "the result of %s is longer than %d KiB; ask for less, such as one file", p.Tool, editorAtMost>>10,
+		)
 	}
 	r.Result, err = readable(r.Result, denied, h.SessionDirectories(s).Covers)
 	return r, err

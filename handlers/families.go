@@ -8,7 +8,9 @@ import (
 
 // nativeFamily is the family of the native methods: each kind of error has one code, and the message is
 // a sentence without the name of the code.
-var nativeFamily = protocol.Family{Name: "native", Codes: nativeCodes(), Params: map[string]string{"permission_mode": "mode", "launch_id": "start_id"}, Plain: true}
+var nativeFamily = protocol.Family{
+	Name: "native", Codes: nativeCodes(), Params: map[string]string{"permission_mode": "mode", "launch_id": "start_id"}, Plain: true,
+}
 
 // Codes of the native methods.
 const (
@@ -29,7 +31,8 @@ func nativeCodes() map[string]protocol.Code {
 	}
 	for code, kinds := range map[int64][]string{
 		codeNotFound: {
-			domain.KindApprovalNotFound, domain.KindRuleNotFound, domain.KindChangeNotFound, domain.KindTerminalNotFound, domain.KindAttachmentNotFound, domain.KindItemNotFound,
+			domain.KindApprovalNotFound, domain.KindRuleNotFound, domain.KindChangeNotFound, domain.KindTerminalNotFound,
+			domain.KindAttachmentNotFound, domain.KindItemNotFound,
 			domain.KindTriggerNotFound, domain.KindSubscriptionNotFound, domain.KindProjectNotFound,
 			domain.KindNoAttempts, domain.KindNoWorktree, domain.KindNoBuild,
 		},
@@ -38,7 +41,10 @@ func nativeCodes() map[string]protocol.Code {
 			domain.KindChangedSince, domain.KindNotKept, domain.KindOutside, domain.KindConflict, domain.KindOverlap, domain.KindLosses,
 			domain.KindTerminalTaken, domain.KindTerminalReadOnly, domain.KindPermissionDenied, domain.KindTaskCancelled, domain.KindNavigation,
 		},
-		codeFailed: {domain.KindExecutor, domain.KindWorktree, domain.KindNotWritable, domain.KindEditor, domain.KindListen, domain.KindMCPServer, domain.KindPreviewLoad, domain.KindContextOverflow},
+		codeFailed: {
+			domain.KindExecutor, domain.KindWorktree, domain.KindNotWritable, domain.KindEditor, domain.KindListen, domain.KindMCPServer,
+			domain.KindPreviewLoad, domain.KindContextOverflow,
+		},
 	} {
 		for _, kind := range kinds {
 			codes[kind] = protocol.Code{Code: code, Kind: kind}

@@ -18,7 +18,8 @@ import (
 // registerItems registers the methods for messages of sessions.
 func registerItems(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "session.items", items,
-		server.Doc("Returns the last items of a session, or those before or after another one: what was said and done. Pass next_before as before to get earlier ones."))
+		server.Doc("Returns the last items of a session, or those before or after another one: what was said and done. Pass next_before as "+
+			"before to get earlier ones."))
 	handle(reg, d, nativeFamily, "session.search", search, server.LongRunning(),
 		server.Doc("Searches all sessions for words; the last word may be a prefix. The best hits come first."))
 }
@@ -61,8 +62,9 @@ func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams, limit i
 
 func itemOf(e query.Entry) *protocol.SessionItem {
 	i := &protocol.SessionItem{
-		ID: e.ID, Turn: domain.Turn{Session: e.Of.Session, Number: e.Of.Number}.Name(), TurnUUID: e.Of.HumanLayerSession, TurnState: string(e.Of.State),
-		Seq: e.Seq, CreatedAt: e.Created.UTC(), UpdatedAt: e.Updated.UTC(), Item: protocol.ItemOf(e.Item), Approval: e.Item.Approval,
+		ID: e.ID, Turn: domain.Turn{Session: e.Of.Session, Number: e.Of.Number}.Name(), TurnUUID: e.Of.HumanLayerSession,
+		TurnState: string(e.Of.State),
+		Seq:       e.Seq, CreatedAt: e.Created.UTC(), UpdatedAt: e.Updated.UTC(), Item: protocol.ItemOf(e.Item), Approval: e.Item.Approval,
 		Open: e.Open, Withdrawn: e.Cancelled,
 	}
 	if e.Approval != nil {
@@ -128,7 +130,8 @@ func shorten(i *protocol.SessionItem, most int) {
 	}
 	if err != nil || cut.Type == "" {
 		cut = protocol.SessionItem{
-			ID: i.ID, Turn: i.Turn, TurnUUID: i.TurnUUID, TurnState: i.TurnState, Seq: i.Seq, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, Open: i.Open,
+			ID: i.ID, Turn: i.Turn, TurnUUID: i.TurnUUID, TurnState: i.TurnState, Seq: i.Seq, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
+			Open: i.Open,
 			Item: protocol.Item{Type: i.Type, Key: i.Key, Role: i.Role, Status: i.Status},
 		}
 	}
@@ -155,8 +158,10 @@ func search(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.
 			return protocol.SearchResult{}, err
 		}
 		hits = append(hits, &protocol.SearchHit{
-			Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
-			Item: hit.ID, Key: hit.Key, Type: protocol.ItemOf(hit.Item).Type, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
+			Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Title: titleOf(s),
+			Agent: s.Agent,
+			Item:  hit.ID, Key: hit.Key, Type: protocol.ItemOf(hit.Item).Type, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet,
+			Rank:      hit.Rank,
 			CreatedAt: hit.Created.UTC(),
 		})
 	}
@@ -171,7 +176,8 @@ func search(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.
 // registerAttachments registers the method that returns the bytes of attachments. It is Duet's own.
 func registerAttachments(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "attachment.get", getAttachment,
-		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or item. If not all fits, pass next_offset as offset to get more."))
+		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or item. If not all fits, pass "+
+			"next_offset as offset to get more."))
 }
 
 func getAttachment(ctx context.Context, h *hub.Hub, p protocol.AttachmentParams) (protocol.AttachmentResult, error) {

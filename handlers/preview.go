@@ -19,17 +19,22 @@ import (
 func registerPreview(reg *server.Registry, d Domain) {
 	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
 	f := nativeFamily
-	const within = " An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error `navigation_failed`."
+	const within = " An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error " +
+		"`navigation_failed`."
 	handle(reg, d, f, "preview.fetch", p.fetch, server.LongRunning(),
-		server.Doc("Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html."+
-			" A missing file has the status 404. If there is nothing to show, the error is `preview_load_failed`."+within+" The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}."))
+		server.Doc("Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An "+
+			"address without extension that matches no file gets the first index.html."+
+			" A missing file has the status 404. If there is nothing to show, the error is `preview_load_failed`."+within+" The caller then "+
+			"counts as showing the preview, and gets the notifications navigate {url} and refresh {}."))
 	handle(reg, d, f, "preview.navigate", p.navigate, server.LongRunning(),
 		server.Doc("Sends all clients that show the preview to an address, if the address exists."+within))
 	handle(reg, d, f, "preview.refresh", p.refresh, server.Doc("Makes all clients that show the preview reload it."))
-	const kept = " Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others."
+	const kept = " Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 " +
+		"messages. After the first 100, it stores at most 20 a second, and only counts the others."
 	handle(reg, d, f, "preview.console", p.console, server.Doc("Reports a console message of a page; a notification or a request."+kept))
 	handle(reg, d, f, "preview.error", p.pageError, server.Doc("Reports an error in a page; a notification or a request."+kept))
-	handle(reg, d, f, "preview.navigated", p.navigated, server.Doc("Reports the current address of a page; a notification or a request. As with preview.fetch, the caller then counts as showing the preview."+kept))
+	handle(reg, d, f, "preview.navigated", p.navigated, server.Doc("Reports the current address of a page; a notification or a request. As "+
+		"with preview.fetch, the caller then counts as showing the preview."+kept))
 	handle(reg, d, f, "preview.messages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
 }
 
@@ -130,11 +135,13 @@ func (p *previews) console(ctx context.Context, h *hub.Hub, c protocol.ConsolePa
 		}
 		text = strings.Join(parts, " ")
 	}
-	return say(ctx, h, c.PreviewSession, domain.PageMessage{Kind: domain.PageConsole, Level: cmp.Or(c.Level, "log"), Text: text, URL: c.URL, Line: c.Line, Column: c.Column})
+	return say(ctx, h, c.PreviewSession,
+		domain.PageMessage{Kind: domain.PageConsole, Level: cmp.Or(c.Level, "log"), Text: text, URL: c.URL, Line: c.Line, Column: c.Column})
 }
 
 func (p *previews) pageError(ctx context.Context, h *hub.Hub, e protocol.PageErrorParams) (protocol.PreviewKept, error) {
-	return say(ctx, h, e.PreviewSession, domain.PageMessage{Kind: domain.PageError, Text: e.Message, Stack: e.Stack, URL: cmp.Or(e.URL, e.Source), Line: e.Line, Column: e.Column})
+	return say(ctx, h, e.PreviewSession,
+		domain.PageMessage{Kind: domain.PageError, Text: e.Message, Stack: e.Stack, URL: cmp.Or(e.URL, e.Source), Line: e.Line, Column: e.Column})
 }
 
 func (p *previews) navigated(ctx context.Context, h *hub.Hub, n protocol.NavigationParams) (protocol.PreviewKept, error) {
@@ -148,7 +155,10 @@ func say(ctx context.Context, h *hub.Hub, s protocol.PreviewSession, m domain.Pa
 }
 
 func pageMessageOf(m domain.PageMessage) protocol.PageMessage {
-	return protocol.PageMessage{ID: m.ID, Kind: m.Kind, Level: m.Level, Message: m.Text, URL: m.URL, Line: m.Line, Column: m.Column, Stack: m.Stack, TurnUUID: m.HumanLayerSession, Count: m.Count, Time: protocol.Timestamp(m.Time)}
+	return protocol.PageMessage{
+		ID: m.ID, Kind: m.Kind, Level: m.Level, Message: m.Text, URL: m.URL, Line: m.Line, Column: m.Column, Stack: m.Stack,
+		TurnUUID: m.HumanLayerSession, Count: m.Count, Time: protocol.Timestamp(m.Time),
+	}
 }
 
 func (p *previews) list(ctx context.Context, h *hub.Hub, q protocol.PageMessagesParams) (protocol.PageMessages, error) {
@@ -157,7 +167,8 @@ func (p *previews) list(ctx context.Context, h *hub.Hub, q protocol.PageMessages
 			h.Preview().Hears(w, *q.Follow)
 		}
 	}
-	list, err := h.Preview().Messages(ctx, string(q.Session), domain.PageFilter{Problems: q.Problems, After: q.AfterID, Limit: int(min(q.Limit, 1000))})
+	list, err := h.Preview().Messages(ctx, string(q.Session),
+		domain.PageFilter{Problems: q.Problems, After: q.AfterID, Limit: int(min(q.Limit, 1000))})
 	out := protocol.PageMessages{Messages: []protocol.PageMessage{}}
 	for _, m := range list {
 		out.Messages = append(out.Messages, pageMessageOf(m))

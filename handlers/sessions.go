@@ -35,7 +35,10 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	handle(reg, d, f, "session.start", s.start, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session with its first prompt."))
 	handle(reg, d, f, "session.prompt", s.prompt,
-		server.Doc("Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval."))
+		server.Doc("Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn "+
+			"(deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, "+
+			"and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which "+
+			"tools run without approval."))
 	handle(reg, d, f, "session.fork", s.fork,
 		server.Doc("Starts a session that shares the history of another one up to a turn, and continues it with a prompt."))
 	handle(reg, d, f, "session.list", s.listSessions,
@@ -43,15 +46,29 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	handle(reg, d, f, "session.get", s.get,
 		server.Doc("Returns a session by its last turn, and its queued prompts, the next one first."))
 	handle(reg, d, f, "session.set", setAgent, server.LongRunning(),
-		server.Doc("Sets the mode, model or options of a session's agent, its permissions or directories. A working agent gets a mode, model or options at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`)."))
+		server.Doc("Sets the mode, model or options of a session's agent, its permissions or directories. A working agent gets a mode, model "+
+			"or options at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues "+
+			"the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. "+
+			"Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued "+
+			"(`bad_state`)."))
 	handle(reg, d, f, "session.rename", rename, server.Doc("Sets the title of a session."))
-	handle(reg, d, f, "session.archive", s.archiveSessions, server.Doc("Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session."))
+	handle(reg, d, f, "session.archive", s.archiveSessions, server.Doc("Archives sessions, or restores them. Those whose agent works in the "+
+		"background or goes on by itself are not archived. A prompt also restores its session."))
 	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
-		server.Doc("Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session.deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
+		server.Doc("Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session.deleted. "+
+			"Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were "+
+			"forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted "+
+			"(`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
 	handle(reg, d, f, "session.land", land, server.LongRunning(),
-		server.Doc("Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
+		server.Doc("Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, "+
+			"nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the "+
+			"user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, "+
+			"`worktree_failed`. data.more counts the paths that do not fit."))
 	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
-		server.Doc("Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`."))
+		server.Doc("Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without "+
+			"force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested "+
+			"and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, "+
+			"`worktree_failed`."))
 }
 
 const (
@@ -173,7 +190,8 @@ func (sessions) archiveSessions(ctx context.Context, h *hub.Hub, p protocol.Arch
 func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
 	s, live, err := h.Settings().SetAgent(ctx, string(p.Session), domain.SettingsChanged{
 		Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options, AutoAcceptEdits: p.AutoAcceptEdits,
-		SkipPermissions: p.SkipPermissions, SkipUntil: skipUntil(h, protocol.Value(p.SkipPermissionsMS)), AdditionalDirectories: p.AdditionalDirectories,
+		SkipPermissions: p.SkipPermissions, SkipUntil: skipUntil(h, protocol.Value(p.SkipPermissionsMS)),
+		AdditionalDirectories: p.AdditionalDirectories,
 	})
 	if err != nil {
 		return protocol.SetSessionResult{}, err
@@ -284,22 +302,27 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	for name, s := range c.Servers {
 		if name == catalog.EditorServer {
 			return nil, server.InvalidParam(server.ParamError{
-				Param: "mcp_config.mcpServers." + name, Expected: "another name", Received: "the name of the server that gives agents the editor's tools",
+				Param: "mcp_config.mcpServers." + name, Expected: "another name",
+				Received: "the name of the server that gives agents the editor's tools",
 			})
 		}
 		if s.Command == "" && s.URL == "" {
 			return nil, server.InvalidParam(server.ParamError{
-				Param: "mcp_config.mcpServers." + protocol.Headline(name, promptShown), Expected: "an object with command or url", Received: "one without",
+				Param: "mcp_config.mcpServers." + protocol.Headline(name, promptShown), Expected: "an object with command or url",
+				Received: "one without",
 			})
 		}
-		list = append(list, domain.MCPServer{Name: name, Command: s.Command, Args: s.Args, Env: s.Env, Type: s.Type, URL: s.URL, Headers: s.Headers})
+		list = append(list,
+			domain.MCPServer{Name: name, Command: s.Command, Args: s.Args, Env: s.Env, Type: s.Type, URL: s.URL, Headers: s.Headers})
 	}
 	slices.SortFunc(list, func(a, b domain.MCPServer) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
 func checkStart(p protocol.StartParams) error {
-	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID))
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone(
+		"metadata", p.Metadata,
+	), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID))
 }
 
 // uuidOrNone refuses an id that is no UUID. "" is accepted.
@@ -359,8 +382,10 @@ func startedTurn(s domain.TurnInSession, delivered string) protocol.Started {
 func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 	text, content, _ := transcript.Prompt(p.Prompt, p.PromptContent.Content) // checked before
 	spec := hub.LaunchSpec{
-		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession), Model: p.Model,
-		Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, SessionUUID: p.SessionUUID, SessionAlias: p.SessionUUID,
+		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession),
+		Model: p.Model,
+		Mode:  p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree,
+		SessionUUID: p.SessionUUID, SessionAlias: p.SessionUUID,
 		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	spec.CallerID, spec.Once = p.StartID, p.StartID != ""
@@ -373,11 +398,13 @@ func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 }
 
 func checkPrompt(p protocol.PromptParams) error {
-	return cmp.Or(protocol.NotEmpty("session", string(p.Session)), protocol.NotEmptyIfGiven("prompt", p.Prompt), checkDeliver(p.Deliver), checkNext(p.NextTurn))
+	return cmp.Or(protocol.NotEmpty("session", string(p.Session)), protocol.NotEmptyIfGiven("prompt", p.Prompt), checkDeliver(p.Deliver),
+		checkNext(p.NextTurn))
 }
 
 func checkFork(p protocol.ForkParams) error {
-	return cmp.Or(protocol.NotEmpty("turn", string(p.Turn)), protocol.NotEmpty("prompt", p.Prompt), uuidOrNone("session_uuid", p.SessionUUID), checkNext(p.NextTurn))
+	return cmp.Or(protocol.NotEmpty("turn", string(p.Turn)), protocol.NotEmpty("prompt", p.Prompt), uuidOrNone("session_uuid", p.SessionUUID),
+		checkNext(p.NextTurn))
 }
 
 func checkNext(p protocol.NextTurn) error {
@@ -402,7 +429,9 @@ func checkDeliver(deliver string) error {
 	case "", deliverQueue, deliverSteer:
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: "deliver", Expected: "queue or steer", Received: "another text", Accepted: []string{deliverQueue, deliverSteer}})
+	return server.InvalidParam(server.ParamError{
+		Param: "deliver", Expected: "queue or steer", Received: "another text", Accepted: []string{deliverQueue, deliverSteer},
+	})
 }
 
 func (s sessions) prompt(ctx context.Context, h *hub.Hub, p protocol.PromptParams) (protocol.Started, error) {
@@ -422,7 +451,9 @@ func (s sessions) prompt(ctx context.Context, h *hub.Hub, p protocol.PromptParam
 
 func (s sessions) fork(ctx context.Context, h *hub.Hub, p protocol.ForkParams) (protocol.Started, error) {
 	spec := nextSpec(string(p.Turn), p.Prompt, p.NextTurn)
-	spec.Fork, spec.SessionUUID, spec.Choice = true, p.SessionUUID, hub.AgentChoice{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options}
+	spec.Fork, spec.SessionUUID, spec.Choice = true, p.SessionUUID, hub.AgentChoice{
+		Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options,
+	}
 	turn, err := s.next(ctx, h, spec, p.ReadsFiles)
 	return begun(ctx, h, turn, err)
 }
@@ -430,8 +461,10 @@ func (s sessions) fork(ctx context.Context, h *hub.Hub, p protocol.ForkParams) (
 func nextSpec(from, text string, p protocol.NextTurn) hub.ContinueSpec {
 	text, content, _ := transcript.Prompt(text, p.PromptContent.Content) // checked before
 	return hub.ContinueSpec{
-		From: from, Prompt: text, Content: content, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) },
-		Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated), Timeout: protocol.Milliseconds(protocol.Value(p.TimeoutMS)),
+		From: from, Prompt: text, Content: content, Source: domain.SourceSession,
+		Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) },
+		Tools:    p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated),
+		Timeout: protocol.Milliseconds(protocol.Value(p.TimeoutMS)),
 	}
 }
 

@@ -29,7 +29,8 @@ func registerEvents(reg *server.Registry, d Domain, w *watching) *subscriptions 
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, nativeFamily, "event.subscribe", s.subscribe,
 		server.Doc("Sends events to this connection, as notifications event. With since, it first replays the stored events after that seq. "+
-			"Pending approvals come first. After 30 s without an event, the notification heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
+			"Pending approvals come first. After 30 s without an event, the notification heartbeat is sent. The connection still serves requests. "+
+			"A connection has at most 64 subscriptions."))
 	handle(reg, d, nativeFamily, "event.unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 	return s
 }
@@ -55,7 +56,8 @@ type subscriptionKey struct {
 const subscriptionsAtMost = 64
 
 var errTooManySubscriptions = domain.Errorf(domain.KindTooManySubscriptions,
-	"this connection has %d subscriptions, and no more are possible; end some with event.unsubscribe (Unsubscribe), or ask for more events with one", subscriptionsAtMost)
+	"this connection has %d subscriptions, and no more are possible; end some with event.unsubscribe (Unsubscribe), or ask for more events "+
+		"with one", subscriptionsAtMost)
 
 // add stores a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {
@@ -66,7 +68,9 @@ func (s *subscriptions) add(sub *subscription) error {
 	}
 	key := subscriptionKey{sub.conn, sub.id}
 	if s.open[key] != nil {
-		return server.InvalidParam(server.ParamError{Param: "subscription_id", Expected: "an id that no subscription of this connection has", Received: sub.id})
+		return server.InvalidParam(server.ParamError{
+			Param: "subscription_id", Expected: "an id that no subscription of this connection has", Received: sub.id,
+		})
 	}
 	s.open[key] = sub
 	s.count[sub.conn]++
@@ -116,7 +120,9 @@ const (
 
 func checkSubscribe(p protocol.SubscribeParams) error {
 	if n := len(p.Kinds); n > mostKinds {
-		return server.InvalidParam(server.ParamError{Param: "kinds", Expected: fmt.Sprintf("at most %d kinds", mostKinds), Received: strconv.Itoa(n)})
+		return server.InvalidParam(server.ParamError{
+			Param: "kinds", Expected: fmt.Sprintf("at most %d kinds", mostKinds), Received: strconv.Itoa(n),
+		})
 	}
 	for i, kind := range p.Kinds {
 		if len(kind) > longestKind {
@@ -129,7 +135,9 @@ func checkSubscribe(p protocol.SubscribeParams) error {
 		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
 	}
 	if len(p.ID) > longestSubscriptionID {
-		return server.InvalidParam(server.ParamError{Param: "subscription_id", Expected: fmt.Sprintf("at most %d bytes", longestSubscriptionID), Received: strconv.Itoa(len(p.ID))})
+		return server.InvalidParam(server.ParamError{
+			Param: "subscription_id", Expected: fmt.Sprintf("at most %d bytes", longestSubscriptionID), Received: strconv.Itoa(len(p.ID)),
+		})
 	}
 	if d := p.DeltaInterval; d != nil && (protocol.Milliseconds(*d) < eventlog.ShortestPace || protocol.Milliseconds(*d) > eventlog.LongestPace) {
 		return server.InvalidParam(server.ParamError{
@@ -211,7 +219,8 @@ func (s *subscriptions) begin(
 func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p protocol.UnsubscribeParams) (protocol.Success, error) {
 	sub := s.forget(p.SubscriptionID, server.ConnFrom(ctx))
 	if sub == nil {
-		return protocol.Success{}, domain.Errorf(domain.KindSubscriptionNotFound, "this connection has no such subscription; it has ended already, or was never made here")
+		return protocol.Success{}, domain.Errorf(domain.KindSubscriptionNotFound,
+			"this connection has no such subscription; it has ended already, or was never made here")
 	}
 	sub.cancel()
 	return protocol.Success{Success: true}, nil

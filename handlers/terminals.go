@@ -24,12 +24,15 @@ func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
 	f := nativeFamily
 	handle(reg, d, f, "terminal.start", t.start, server.LongRunning(),
-		server.Doc("Starts a program in a terminal, and watches it as terminal.attach does. The terminal ends with the daemon, unless it is one of tmux."))
+		server.Doc("Starts a program in a terminal, and watches it as terminal.attach does. The terminal ends with the daemon, unless it is "+
+			"one of tmux."))
 	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the running terminals, also those of agents, the oldest first."))
 	handle(reg, d, f, "terminal.attach", t.attach, server.LongRunning(),
-		server.Doc("Watches a terminal: this connection gets its recent output, further output and its end as events. Any number of connections can watch a terminal. An agent's terminal can only be watched."))
+		server.Doc("Watches a terminal: this connection gets its recent output, further output and its end as events. Any number of "+
+			"connections can watch a terminal. An agent's terminal can only be watched."))
 	handle(reg, d, f, "terminal.detach", t.detach, server.LongRunning(),
-		server.Doc("Ends the watch that terminal.start or terminal.attach started for this connection. The program continues. If the client has the descriptor, it must stop reading it before this call."))
+		server.Doc("Ends the watch that terminal.start or terminal.attach started for this connection. The program continues. If the client "+
+			"has the descriptor, it must stop reading it before this call."))
 	handle(reg, d, f, "terminal.write", t.write, server.Doc("Sends input to a terminal. The connection need not watch it."))
 	handle(reg, d, f, "terminal.resize", t.resize, server.Doc("Changes a terminal's size for all connections that watch it."))
 	handle(reg, d, f, "terminal.close", t.close, server.Doc("Closes a terminal and ends its program."))
@@ -49,7 +52,8 @@ func checkEnv(env map[string]string) error {
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
 			return server.InvalidParam(server.ParamError{
-				Param: "env", Expected: "names that are not empty and have no =, and nothing with a NUL", Received: strconv.Quote(protocol.Headline(name, promptShown)),
+				Param: "env", Expected: "names that are not empty and have no =, and nothing with a NUL",
+				Received: strconv.Quote(protocol.Headline(name, promptShown)),
 			})
 		}
 	}

@@ -15,11 +15,15 @@ import (
 // registerTriggers registers the methods of the noun trigger.
 func registerTriggers(reg *server.Registry, d Domain) {
 	f := nativeFamily
-	handle(reg, d, f, "trigger.list", listTriggers, server.Doc("Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md."))
-	handle(reg, d, f, "trigger.enable", switchTriggers(true), server.Doc("Enables one trigger, or all as a whole. That holds until it is changed again."))
-	handle(reg, d, f, "trigger.disable", switchTriggers(false), server.Doc("Disables one trigger, or all as a whole. That holds until it is changed again."))
+	handle(reg, d, f, "trigger.list", listTriggers, server.Doc("Lists the configured triggers and their last executions. Triggers start "+
+		"sessions or notify clients when an event happens; see docs/automation.md."))
+	handle(reg, d, f, "trigger.enable", switchTriggers(true),
+		server.Doc("Enables one trigger, or all as a whole. That holds until it is changed again."))
+	handle(reg, d, f, "trigger.disable", switchTriggers(false),
+		server.Doc("Disables one trigger, or all as a whole. That holds until it is changed again."))
 	handle(reg, d, f, "trigger.log", triggerLog, server.Doc("Lists executions of triggers, the newest first. The last 500 are kept."))
-	handle(reg, d, f, "trigger.test", testTriggers, server.Doc("Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits."))
+	handle(reg, d, f, "trigger.test", testTriggers, server.Doc("Returns what each trigger would do for an event, and does nothing. Ignores "+
+		"whether a trigger is enabled, its cooldown and its limits."))
 }
 
 // recentExecutions limits the listed executions. AIWG defines the number.
@@ -45,8 +49,13 @@ func listTriggers(ctx context.Context, h *hub.Hub, _ none) (protocol.TriggerList
 
 func triggerOf(t trigger.Known) protocol.Trigger {
 	r := protocol.Trigger{
-		ID: t.ID, Action: t.Action, Enabled: t.On, CooldownMS: t.Cooldown.Milliseconds(), RequiresApproval: t.RequiresApproval, Description: t.Description, When: t.When(),
-		Event: protocol.TriggerEvent{Type: t.Type, Source: t.Source, Pattern: t.Pattern, Cron: t.Cron, TimeZone: t.TimeZone, Paths: t.Paths, Extensions: t.Extensions, Ignore: t.Ignore}, From: "user", File: t.File, Line: t.Line,
+		ID: t.ID, Action: t.Action, Enabled: t.On, CooldownMS: t.Cooldown.Milliseconds(), RequiresApproval: t.RequiresApproval,
+		Description: t.Description, When: t.When(),
+		Event: protocol.TriggerEvent{
+			Type: t.Type, Source: t.Source, Pattern: t.Pattern, Cron: t.Cron, TimeZone: t.TimeZone, Paths: t.Paths, Extensions: t.Extensions,
+			Ignore: t.Ignore,
+		},
+		From: "user", File: t.File, Line: t.Line,
 	}
 	if t.FromProject {
 		r.From = "project"
@@ -65,7 +74,8 @@ func triggerOf(t trigger.Known) protocol.Trigger {
 
 func executionOf(ctx context.Context, h *hub.Hub, x domain.TriggerExecution, whole bool) protocol.TriggerExecution {
 	r := protocol.TriggerExecution{
-		ID: x.ID, Trigger: x.Trigger, EventType: x.EventType, Status: x.Status, Time: protocol.Timestamp(x.Time), Action: x.Action, ApprovalID: x.Approval, Error: x.Error, Depth: x.Depth,
+		ID: x.ID, Trigger: x.Trigger, EventType: x.EventType, Status: x.Status, Time: protocol.Timestamp(x.Time), Action: x.Action,
+		ApprovalID: x.Approval, Error: x.Error, Depth: x.Depth,
 	}
 	if x.Turn != 0 {
 		if s, err := h.Query().TurnOf(ctx, x.Turn); err == nil { // else it was deleted
@@ -88,7 +98,8 @@ func switchTriggers(on bool) func(context.Context, *hub.Hub, protocol.TriggerPar
 			return protocol.TriggerSwitched{Enabled: on}, err
 		}
 		if clientenv.IsRestricted(ctx) {
-			return protocol.TriggerSwitched{}, domain.Errorf(domain.KindNotTrusted, "this editor does not trust the workspace (workspaceTrusted is false), so it does not switch triggers as a whole")
+			return protocol.TriggerSwitched{}, domain.Errorf(domain.KindNotTrusted, "this editor does not trust the workspace (workspaceTrusted "+
+				"is false), so it does not switch triggers as a whole")
 		}
 		return protocol.TriggerSwitched{Enabled: on}, h.Triggers().SwitchAll(ctx, on)
 	}

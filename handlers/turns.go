@@ -20,16 +20,21 @@ func registerTurns(reg *server.Registry, d Domain, s sessions) {
 		server.Doc("Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more."))
 	handle(reg, d, f, "turn.get", s.getTurn, server.Doc("Returns a turn, without the items of the session."))
 	handle(reg, d, f, "turn.interrupt", s.interruptTurn,
-		server.Doc("Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended."))
-	handle(reg, d, f, "turn.edit", editTurn, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed."))
-	handle(reg, d, f, "turn.move", moveTurn, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed."))
+		server.Doc("Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that "+
+			"has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended."))
+	handle(reg, d, f, "turn.edit", editTurn, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has "+
+		"started is refused (`bad_state`). All clients get the event queue.changed."))
+	handle(reg, d, f, "turn.move", moveTurn, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started "+
+		"is refused (`bad_state`). All clients get the event queue.changed."))
 }
 
 // waitingPrompts converts queued turns to at most most bytes.
 func waitingPrompts(turns []domain.TurnInSession, most int) []*protocol.WaitingPrompt {
 	prompts := make([]*protocol.WaitingPrompt, 0, len(turns))
 	for _, t := range turns {
-		prompts = append(prompts, &protocol.WaitingPrompt{Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession, Prompt: t.Prompt, CreatedAt: t.Turn.Created, Editable: t.IsWritten()})
+		prompts = append(prompts, &protocol.WaitingPrompt{
+			Turn: t.Turn.Name(), TurnUUID: t.HumanLayerSession, Prompt: t.Prompt, CreatedAt: t.Turn.Created, Editable: t.IsWritten(),
+		})
 	}
 	prompts = protocol.Fit(prompts, most)
 	for n, p := range prompts {

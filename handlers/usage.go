@@ -32,7 +32,10 @@ func countTurns(ctx context.Context, h *hub.Hub, _ none) (protocol.TurnCounts, e
 }
 
 func usageOf(u domain.Usage) protocol.Usage {
-	return protocol.Usage{Turns: u.Turns, InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CacheReadTokens: u.Tokens.CacheRead, CacheWriteTokens: u.Tokens.CacheWrite, CostUSD: u.Tokens.CostUSD, TimeMS: u.Time.Milliseconds()}
+	return protocol.Usage{
+		Turns: u.Turns, InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CacheReadTokens: u.Tokens.CacheRead,
+		CacheWriteTokens: u.Tokens.CacheWrite, CostUSD: u.Tokens.CostUSD, TimeMS: u.Time.Milliseconds(),
+	}
 }
 
 // timeOrNone reads a time or a date.
@@ -46,7 +49,9 @@ func timeOrNone(param, text string) (time.Time, error) {
 	if day, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
 		return day, nil
 	}
-	return time.Time{}, server.InvalidParam(server.ParamError{Param: param, Expected: "a time such as 2026-01-31T12:00:00Z, or a date such as 2026-01-31", Received: "another text"})
+	return time.Time{}, server.InvalidParam(server.ParamError{
+		Param: param, Expected: "a time such as 2026-01-31T12:00:00Z, or a date such as 2026-01-31", Received: "another text",
+	})
 }
 
 func checkUsage(p protocol.UsageParams) error {
@@ -56,7 +61,9 @@ func checkUsage(p protocol.UsageParams) error {
 	case "", domain.UsageByDay, domain.UsageByAgent, domain.UsageBySession, domain.UsageByModel:
 		return cmp.Or(err, errUntil)
 	}
-	return server.InvalidParam(server.ParamError{Param: "by", Expected: "what to group it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"}})
+	return server.InvalidParam(server.ParamError{
+		Param: "by", Expected: "what to group it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"},
+	})
 }
 
 func (u usage) get(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (r protocol.UsageResult, err error) {

@@ -33,7 +33,9 @@ func landSpec(p protocol.LandParams) hub.LandSpec {
 }
 
 func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult {
-	r := protocol.LandResult{Branch: landed.Into, Commits: append([]string{}, landed.Commits...), Files: append([]string{}, landed.Files...), Nested: landed.Nested, Unfiltered: listing(landed.Unfiltered)}
+	r := protocol.LandResult{Branch: landed.Into, Commits: append(
+		[]string{}, landed.Commits...,
+	), Files: append([]string{}, landed.Files...), Nested: landed.Nested, Unfiltered: listing(landed.Unfiltered)}
 	for protocol.EncodedSize(r.Files) > protocol.Room(ctx)/2 {
 		r.Files = r.Files[:len(r.Files)/2]
 		r.More = len(landed.Files) - len(r.Files)
@@ -51,7 +53,8 @@ func discardResult(done hub.DiscardedWorktree) protocol.DiscardResult {
 }
 
 func checkAttempts(p protocol.StartAttemptsParams) error {
-	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata))
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent),
+		objectOrNone("metadata", p.Metadata))
 }
 
 func (s sessions) startAttempts(ctx context.Context, h *hub.Hub, p protocol.StartAttemptsParams) (protocol.StartAttemptsResult, error) {
@@ -128,7 +131,9 @@ func chooseAttempt(ctx context.Context, h *hub.Hub, p protocol.ChooseAttemptPara
 	chosen, err := h.Choose(ctx, hub.ChooseSpec{LandSpec: landSpec(p.LandParams), Interrupt: p.Interrupt})
 	r := protocol.ChooseAttemptResult{LandResult: landResult(ctx, chosen.Landed), Discarded: []protocol.DiscardedAttempt{}}
 	for _, d := range chosen.Discarded {
-		one := protocol.DiscardedAttempt{Turn: d.Turn.Turn.Name(), TurnUUID: d.Turn.HumanLayerSession, Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
+		one := protocol.DiscardedAttempt{
+			Turn: d.Turn.Turn.Name(), TurnUUID: d.Turn.HumanLayerSession, Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree),
+		}
 		if d.Err != nil {
 			one.Error = d.Err.Error()
 		}
@@ -164,7 +169,8 @@ func withLosses(err error) error {
 	}
 	l := loss.Losses
 	return withData(err, protocol.WorktreeError{Losses: &protocol.Losses{
-		Commits: listing(l.Commits), Uncommitted: listing(l.Uncommitted), Untracked: listing(l.Untracked), Nested: listing(l.Nested), Ignored: listing(l.Ignored),
+		Commits: listing(l.Commits), Uncommitted: listing(l.Uncommitted), Untracked: listing(l.Untracked), Nested: listing(l.Nested),
+		Ignored: listing(l.Ignored),
 	}})
 }
 
@@ -186,9 +192,12 @@ func withData(err error, data protocol.WorktreeError) error {
 
 func registerAttempts(reg *server.Registry, d Domain, s sessions) {
 	handle(reg, d, nativeFamily, "attempt.start", s.startAttempts, server.LongRunning(),
-		server.Doc("Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others."))
+		server.Doc("Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, "+
+			"and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others."))
 	handle(reg, d, nativeFamily, "attempt.list", s.attempts, server.LongRunning(),
-		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the session is not one of several."))
+		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the "+
+			"session is not one of several."))
 	handle(reg, d, nativeFamily, "attempt.choose", chooseAttempt, server.LongRunning(),
-		server.Doc("Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
+		server.Doc("Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same "+
+			"prompt as session.discard does with force. If landing fails, nothing is discarded."))
 }

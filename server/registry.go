@@ -161,7 +161,8 @@ func Handler[P, R any](r *Registry, name string) (func(ctx context.Context, para
 	}
 	h, ok := m.typed.(func(context.Context, P) (R, error))
 	if !ok {
-		panic(fmt.Sprintf("server: method %q takes %v and returns %v, not %v and %v", name, m.takes, m.gives, reflect.TypeFor[P](), reflect.TypeFor[R]()))
+		panic(fmt.Sprintf("server: method %q takes %v and returns %v, not %v and %v", name, m.takes, m.gives, reflect.TypeFor[P](),
+			reflect.TypeFor[R]()))
 	}
 	return h, m
 }

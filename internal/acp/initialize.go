@@ -208,7 +208,9 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	session := said.Capabilities.Session
 	i.Info, i.CapabilityMeta, i.Session = said.Info, said.Capabilities.Meta, session.SessionCapabilities
 	i.Session.List, i.Session.Resume, i.Session.Close = Supported, Supported, Supported
-	i.Prompt = PromptCapabilities{Image: Has(session.Prompt.Image), Audio: Has(session.Prompt.Audio), EmbeddedContext: Has(session.Prompt.EmbeddedContext)}
+	i.Prompt = PromptCapabilities{
+		Image: Has(session.Prompt.Image), Audio: Has(session.Prompt.Audio), EmbeddedContext: Has(session.Prompt.EmbeddedContext),
+	}
 	i.MCP.Stdio, i.MCP.HTTP = Has(session.MCP.Stdio), Has(session.MCP.HTTP)
 	if len(i.AuthMethods) > 0 {
 		i.Auth.Logout = Supported

@@ -17,7 +17,9 @@ type object = map[string]any
 func (r InitializeResponse) version2() any {
 	can := r.AgentCapabilities
 	prompt, mcp := object{}, object{"stdio": Empty{}}
-	for name, has := range map[string]bool{"image": can.PromptCapabilities.Image, "audio": can.PromptCapabilities.Audio, "embeddedContext": can.PromptCapabilities.EmbeddedContext} {
+	for name, has := range map[string]bool{
+		"image": can.PromptCapabilities.Image, "audio": can.PromptCapabilities.Audio, "embeddedContext": can.PromptCapabilities.EmbeddedContext,
+	} {
 		if has {
 			prompt[name] = Empty{}
 		}

@@ -43,7 +43,8 @@ func (s *session) ask(q hubclient.Approval) {
 		s.requiresAction(q.TurnUUID)
 	}
 	if !asker.Fits(q) {
-		s.remark(acp.SeverityWarning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
+		s.remark(acp.SeverityWarning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc "+
+			"approvals",
 			"%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals", agentName(q), questionInWords(q))
 		return
 	}
@@ -77,7 +78,8 @@ func (s *session) await(ctx context.Context, asker asker, q hubclient.Approval, 
 		log.Warn("an answer was not taken", "approval", q.ApprovalID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.remark(acp.SeverityWarning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
+		s.remark(acp.SeverityWarning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc "+
+			"approvals",
 			"your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals", message(err))
 	} else if !decided.Success {
 		log.Info("an answer came too late", "approval", q.ApprovalID, "why", decided.Error)
@@ -221,7 +223,9 @@ var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerFie
 
 // elicit asks the user to fill in a form, to open an address, or to write a text.
 func (a asker) elicit(ctx context.Context, session string, q hubclient.Approval) (*protocol.DecisionParams, error) {
-	r := acp.ElicitationRequest{SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
+	r := acp.ElicitationRequest{
+		SessionID: session, Mode: domain.ElicitForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema,
+	}
 	inWords := q.Mode == ""
 	switch {
 	case inWords:

@@ -183,11 +183,15 @@ func (a *agent) authenticate(ctx context.Context, p acp.AuthenticateRequest) (ac
 	case is == "yes", is == "not_needed", is == "opens_sessions" && (wanted == nil || p.MethodID == signInInTerminal):
 		return acp.Empty{}, a.isSignedIn()
 	case p.MethodID == signInInTerminal:
-		return acp.Empty{}, server.NewError(acp.CodeAuthRequired, fmt.Sprintf("Authentication required: %s reports that you are not signed in: %s", checked.Agent, checked.Report.Account), nil)
+		return acp.Empty{}, server.NewError(acp.CodeAuthRequired, fmt.Sprintf(
+			"Authentication required: %s reports that you are not signed in: %s", checked.Agent, checked.Report.Account,
+		), nil)
 	}
 	i := slices.IndexFunc(checked.Report.Methods, func(m domain.AuthMethod) bool { return m.Type == "agent" || m.Type == "" })
 	if i < 0 {
-		return acp.Empty{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
+		return acp.Empty{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf(
+			"%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent,
+		), nil)
 	}
 	params["method"] = checked.Report.Methods[i].ID
 	return acp.Empty{}, a.signIn(ctx, params)

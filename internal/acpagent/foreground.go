@@ -286,7 +286,8 @@ func (a *agent) turnsOf(ctx context.Context, last protocol.Turn) (turns []*hubTu
 		case hubclient.Ended(s.State):
 			return turns, nil
 		default:
-			turns = slices.Insert(turns, 0, &hubTurn{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
+			turns = slices.Insert(turns, 0,
+				&hubTurn{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
 		}
 		if s.Parent == "" {
 			return turns, nil
@@ -387,7 +388,9 @@ func (s *session) endWork(ctx context.Context) {
 
 // interrupt starts to end a turn of the hub.
 func (s *session) interrupt(id string) {
-	err := s.agent.hub.Call(context.Background(), "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil)
+	err := s.agent.hub.Call(
+		context.Background(), "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil,
+	)
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // usually the turn has just ended
 	}
@@ -406,9 +409,13 @@ func (a *agent) cancelTask(ctx context.Context, p acp.CancelWorkRequest) (acp.Em
 	s.mu.Unlock()
 	s.order.Unlock()
 	if task == "" {
-		return acp.Empty{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
+		return acp.Empty{}, server.NewError(
+			jsonrpc2.CodeInvalidParams,
+			"Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil,
+		)
 	}
-	err = a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(s.id), Background: task, Reason: "user_cancelled"}, nil)
+	err = a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(s.id), Background: task, Reason: "user_cancelled"},
+		nil)
 	return acp.Empty{}, refusedFor(s.id, err)
 }
 

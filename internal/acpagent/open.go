@@ -49,9 +49,11 @@ func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedS
 	case err != nil:
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
 	case !hubclient.Ended(from.State):
-		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is running a turn; fork it when the turn has ended", nil)
+		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is running a turn; fork it when the turn has ended",
+			nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(),
+		&beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
@@ -194,7 +196,8 @@ func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSe
 			continue
 		}
 		r.Sessions = append(r.Sessions, acp.SessionInfo{
-			SessionID: s.SessionUUID, CWD: s.WorkingDir, AdditionalDirectories: s.AdditionalDirectories, Title: s.SessionTitle, UpdatedAt: s.ActiveAt.Format(time.RFC3339Nano),
+			SessionID: s.SessionUUID, CWD: s.WorkingDir, AdditionalDirectories: s.AdditionalDirectories, Title: s.SessionTitle,
+			UpdatedAt: s.ActiveAt.Format(time.RFC3339Nano),
 		})
 	}
 	return r, nil

@@ -101,7 +101,9 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (
 		full.meta = p.Meta
 	}
 	if strings.TrimSpace(full.text) == "" {
-		return acp.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+		return acp.PromptResponse{}, server.InvalidParam(server.ParamError{
+			Param: "prompt", Expected: "a text, or something beside text", Received: "nothing",
+		})
 	}
 	if text, handled, err := s.command(ctx, full.text); err != nil {
 		return acp.PromptResponse{}, err
@@ -172,7 +174,8 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (id strin
 	var started protocol.Started
 	if start == nil {
 		params := promptParams{protocol.PromptParams{
-			Session: protocol.Ref(s.id), Prompt: &full.text, NextTurn: protocol.NextTurn{AgentSettings: settingsOf(protocol.Value(workspace), s.agent.readsFiles())},
+			Session: protocol.Ref(s.id), Prompt: &full.text,
+			NextTurn: protocol.NextTurn{AgentSettings: settingsOf(protocol.Value(workspace), s.agent.readsFiles())},
 		}, full.content}
 		started, err = s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
 			params.Metadata = metadata
@@ -234,7 +237,8 @@ func (s *session) launch(ctx context.Context, b *beginning, full fullPrompt) (pr
 	return s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
 		if b.from != "" {
 			return "session.fork", forkParams{protocol.ForkParams{
-				Turn: protocol.Ref(b.from), SessionUUID: s.id, Prompt: full.text, NextTurn: protocol.NextTurn{AgentSettings: settings, Metadata: metadata},
+				Turn: protocol.Ref(b.from), SessionUUID: s.id, Prompt: full.text,
+				NextTurn: protocol.NextTurn{AgentSettings: settings, Metadata: metadata},
 			}, full.content}
 		}
 		return "session.start", startParams{protocol.StartParams{
@@ -479,7 +483,9 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	}
 	full := readPrompt(p.Prompt)
 	if strings.TrimSpace(full.text) == "" {
-		return acp.SteerResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+		return acp.SteerResponse{}, server.InvalidParam(server.ParamError{
+			Param: "prompt", Expected: "a text, or something beside text", Received: "nothing",
+		})
 	}
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
@@ -491,7 +497,9 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 		return acp.SteerResponse{Outcome: acp.SteerPromptRequired, Reason: "noRunningTurn"}, nil
 	}
 	started, err := s.started(ctx, nil, func(metadata json.RawMessage) (string, any) {
-		return "session.prompt", promptParams{protocol.PromptParams{Session: protocol.Ref(s.id), Prompt: &full.text, Deliver: "steer", NextTurn: protocol.NextTurn{Metadata: metadata}}, full.content}
+		return "session.prompt", promptParams{protocol.PromptParams{
+			Session: protocol.Ref(s.id), Prompt: &full.text, Deliver: "steer", NextTurn: protocol.NextTurn{Metadata: metadata},
+		}, full.content}
 	})
 	if err != nil {
 		s.forgetSteered(full.text)

@@ -249,7 +249,8 @@ func refused(err error) error {
 		}
 		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
-	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` shows its state: "+err.Error(), nil)
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` shows its state: "+err.Error(),
+		nil)
 }
 
 // message returns the hub's message as a sentence, or the text of another error.

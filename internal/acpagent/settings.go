@@ -51,7 +51,8 @@ func (s *session) look(ctx context.Context) (view, error) {
 			return view{}, err
 		}
 		state = protocol.Turn{
-			Agent: d.Agent, Modes: d.Modes, AgentSession: d.AgentSession, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
+			Agent: d.Agent, Modes: d.Modes, AgentSession: d.AgentSession, RequestedMode: b.mode, RequestedModel: b.model,
+			RequestedOptions: b.options,
 		}
 	}
 	return s.viewOf(state, agents), nil
@@ -88,7 +89,9 @@ func (a *agent) setConfigOption(ctx context.Context, p acp.SetConfigOptionReques
 	if json.Unmarshal(p.Value, &yes) == nil {
 		value = strconv.FormatBool(yes)
 	} else if json.Unmarshal(p.Value, &value) != nil {
-		return acp.ConfigOptions{}, server.InvalidParam(server.ParamError{Param: "value", Expected: "a string or a boolean", Received: "something else"})
+		return acp.ConfigOptions{}, server.InvalidParam(server.ParamError{
+			Param: "value", Expected: "a string or a boolean", Received: "something else",
+		})
 	}
 	if err := s.set(ctx, "value", p.ConfigID, value); err != nil {
 		return acp.ConfigOptions{}, err
@@ -230,11 +233,13 @@ func (s *session) viewOf(state protocol.Turn, agents []domain.Agent) view {
 		for _, m := range modes {
 			v.modes.Available = append(v.modes.Available, acp.SessionMode{ID: m.Value, Name: m.Name, Description: m.Description})
 		}
-		v.options = append(v.options, acp.ConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
+		v.options = append(v.options,
+			acp.ConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
 	}
 	if m := state.Reported().Model; m != nil && len(m.Choices) > 0 {
 		models, current := valuesOf(m.Choices, cmp.Or(state.RequestedModel, m.Current, state.Model))
-		v.options = append(v.options, acp.ConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
+		v.options = append(v.options,
+			acp.ConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
 	}
 	for _, o := range state.Reported().Options {
 		if option, ok := s.ownOption(o, state.RequestedOptions[o.ID]); ok {
@@ -247,7 +252,10 @@ func (s *session) viewOf(state protocol.Turn, agents []domain.Agent) view {
 
 // agentOption is the option that chooses the agent behind the session.
 func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
-	o := acp.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another agent receives the transcript so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+	o := acp.ConfigOption{
+		ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another agent receives the transcript so far.",
+		Category: "_duet_agent", Type: "select", CurrentValue: current,
+	}
 	for _, a := range agents {
 		if a.Available || a.Name == current {
 			o.Options = append(o.Options, acp.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})
@@ -262,7 +270,9 @@ func agentOption(current string, agents []domain.Agent) acp.ConfigOption {
 // ownOption returns an option of the agent itself, unless every session has it.
 func (s *session) ownOption(o domain.AgentOption, wanted string) (acp.ConfigOption, bool) {
 	current := cmp.Or(wanted, o.Current)
-	option := acp.ConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
+	option := acp.ConfigOption{
+		ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current,
+	}
 	switch {
 	case o.Category == "mode", o.Category == "model":
 		return option, false
@@ -348,9 +358,12 @@ const (
 )
 
 var ownCommands = []acp.Command{
-	{Name: commandAgent, Description: "Duet: show the agents, or choose the one behind this session", Input: &acp.CommandInput{Hint: "name of an agent"}},
-	{Name: commandInbox, Description: "Duet: show what waits for an answer in any session, or answer it", Input: &acp.CommandInput{Hint: "number, and an answer: yes, no, or the number of an option"}},
-	{Name: commandQueue, Description: "Duet: show the prompts that wait in this session; edit, move or drop one", Input: &acp.CommandInput{Hint: "number, and edit TEXT, up, down or drop"}},
+	{Name: commandAgent, Description: "Duet: show the agents, or choose the one behind this " +
+		"session", Input: &acp.CommandInput{Hint: "name of an agent"}},
+	{Name: commandInbox, Description: "Duet: show what waits for an answer in any session, or answer " +
+		"it", Input: &acp.CommandInput{Hint: "number, and an answer: yes, no, or the number of an option"}},
+	{Name: commandQueue, Description: "Duet: show the prompts that wait in this session; edit, move or drop " +
+		"one", Input: &acp.CommandInput{Hint: "number, and edit TEXT, up, down or drop"}},
 }
 
 // commandsOf returns the commands of the agent behind the session, and Duet's. The agent's

@@ -59,7 +59,10 @@ type call struct {
 func (t *translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.turn, c.id), t.parentID(c.turn, c.parent)
 	known := t.tools[c.id]
-	u := acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(members(c.data.Meta), c.parent)}
+	u := acp.ToolCall{
+		Kind: acp.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status),
+		RawInput: object(c.input), Meta: metaOf(members(c.data.Meta), c.parent),
+	}
 	if known == nil {
 		known = &tool{}
 		if t.tools == nil {
@@ -98,7 +101,9 @@ func (t *translator) toolCall(c call) (updates []any) {
 	} else {
 		content = append(content, t.printed(known.terminal)...)
 	}
-	if c.result != "" && !known.shown && (known.terminal == "" || !strings.Contains(t.terminals[known.terminal].text(), strings.TrimSpace(c.result))) {
+	if c.result != "" && !known.shown && (known.terminal == "" || !strings.Contains(
+		t.terminals[known.terminal].text(), strings.TrimSpace(c.result),
+	)) {
 		content = append(content, textContent(c.result))
 	}
 	if c.refusal != "" && !strings.Contains(c.result, c.refusal) {
@@ -168,16 +173,19 @@ func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items [
 				updates = append(updates, t.list(b.ID, b.Title))
 			}
 			if t.beginsToStop(b.ID, b.Stoppable) {
-				updates = append(updates, acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: b.ID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
+				updates = append(updates,
+					acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: b.ID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
 			}
 		case domain.BackgroundToolCall:
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
-				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: acp.ToolInProgress})
+				updates = append(updates,
+					acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: acp.ToolInProgress})
 				t.noteCall(item.ToolCallID)
 			}
 			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
-				updates = append(updates, acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
+				updates = append(updates,
+					acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &acp.WorkCapabilities{Cancel: &acp.Empty{}}})
 			}
 		default:
 			item.Type, item.ProcessID, item.Title = acp.WorkProcess, b.ID, b.Title
@@ -212,7 +220,9 @@ func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) st
 
 // Question returns the tool call of a question, with its diffs.
 func (t *translator) Question(a hubclient.Approval) acp.ToolCall {
-	u := acp.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: acp.ToolPending, RawInput: object(a.ToolInput)}
+	u := acp.ToolCall{ToolCallID: cmp.Or(
+		a.ToolUseID, a.ApprovalID,
+	), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: acp.ToolPending, RawInput: object(a.ToolInput)}
 	u.ToolCallID = t.callID(a.TurnUUID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
 		u.Title = cmp.Or(a.Title, a.Subject, a.ToolName, "a question")
@@ -342,7 +352,8 @@ func (t *translator) output(d *protocol.TerminalOutputEvent, at time.Time) []any
 	}
 	p := t.terminal(d.TerminalID)
 	if call := t.callOf(d.TerminalID); t.Client.Can.Meta.TerminalOutput && call != "" && t.tools[call].shown {
-		return []any{terminalUpdate(call, "terminal_output", map[string]any{"terminal_id": d.TerminalID, "data": strings.ToValidUTF8(string(text), "\uFFFD")})}
+		return []any{terminalUpdate(call, "terminal_output",
+			map[string]any{"terminal_id": d.TerminalID, "data": strings.ToValidUTF8(string(text), "\uFFFD")})}
 	}
 	p.printed = append(p.printed, text...)
 	if over := len(p.printed) - mostPrinted; over > 0 {

@@ -70,7 +70,8 @@ func (t *translator) Item(i *protocol.SessionItem) []any {
 			input: i.ToolInput, data: protocol.Value(i.Details), refusal: i.Refusal,
 		})
 		if i.Ended() || i.Result != "" {
-			updates = append(updates, t.toolCall(call{turn: i.TurnUUID, id: i.Key, status: i.Status, result: i.Result, refusal: i.Refusal, ended: i.Ended()})...)
+			updates = append(updates,
+				t.toolCall(call{turn: i.TurnUUID, id: i.Key, status: i.Status, result: i.Result, refusal: i.Refusal, ended: i.Ended()})...)
 		}
 		return updates
 	case protocol.ItemNotice:
@@ -187,7 +188,9 @@ func aside(key, text string) acp.MessageChunk {
 // notice returns a message of the hub in a session, for a client with states.
 func notice(subtype, text string) acp.Notice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	n := acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityInfo, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
+	n := acp.Notice{
+		Kind: acp.KindNotice, Severity: acp.SeverityInfo, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest),
+	}
 	switch subtype {
 	case "background_cut", "session_replaced", "forked_later", "mcp_server_failed", "content_refused", "rules_not_asked", "setting_ignored", "budget_near", "denial_ended_turn":
 		n.Severity = acp.SeverityWarning

@@ -220,7 +220,9 @@ func (o DescribeOptions) look(ctx context.Context, c *config.Config, a config.Ag
 	s := domain.AgentStatus{Version: versionOf(ctx, a, o.Notes, o.Run), SignedIn: domain.SignInUnknown}
 	login := a.LoginFile(o.Getenv)
 	changed, there := modified(login)
-	if signIn := o.Notes.read(a.Name, a.StartCommand()).SignIn; signIn != nil && (signIn.State != domain.SignedOut || !changed.After(signIn.At)) {
+	if signIn := o.Notes.read(
+		a.Name, a.StartCommand(),
+	).SignIn; signIn != nil && (signIn.State != domain.SignedOut || !changed.After(signIn.At)) {
 		s.SignedIn, s.Account, s.ToldAt = signIn.State, signIn.Account, &signIn.At
 		return s
 	}
@@ -337,7 +339,11 @@ func versionIn(dir, program string) (version string, found bool) {
 		return "", false // such as {"type":"module"}
 	}
 	installed := strings.HasSuffix(filepath.ToSlash(dir), "/node_modules/"+described.Name)
-	if !installed && !slices.ContainsFunc(programsOf(described.Bin), func(bin string) bool { return filepath.Join(dir, filepath.FromSlash(bin)) == program }) {
+	if !installed && !slices.ContainsFunc(programsOf(described.Bin), func(bin string) bool {
+		return filepath.Join(
+			dir, filepath.FromSlash(bin),
+		) == program
+	}) {
 		return "", true
 	}
 	return firstLine(described.Version), true
@@ -369,7 +375,9 @@ func printedVersion(ctx context.Context, a config.Agent) (version string, asked 
 	defer os.RemoveAll(dir)
 	runner := process.NewRunner(ctx, slog.New(slog.DiscardHandler), process.Grace{})
 	defer runner.Close()
-	p, err := runner.Start(process.Spec{Path: a.Path, Argv: []string{a.Path, "--version"}, CWD: dir, Env: process.NewEnvironment(a.Variables(nil, os.Getenv))})
+	p, err := runner.Start(process.Spec{
+		Path: a.Path, Argv: []string{a.Path, "--version"}, CWD: dir, Env: process.NewEnvironment(a.Variables(nil, os.Getenv)),
+	})
 	if err != nil {
 		return "", false
 	}

@@ -39,7 +39,8 @@ func (k *sessionLink) afterLoad() string {
 	if k.agentName != geminiCLI {
 		return ""
 	}
-	return "Gemini CLI deletes a loaded session when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings. Duet keeps the transcript and sends it again then"
+	return "Gemini CLI deletes a loaded session when it is started in its directory again, unless general.sessionRetention.enabled is false " +
+		"in its settings. Duet keeps the transcript and sends it again then"
 }
 
 // untilNextMinute returns the rest of the minute, and a moment more.

@@ -291,5 +291,7 @@ func LaunchOf(ctx context.Context, c *config.Config, a config.Agent, getenv func
 	env := a.Variables(client, getenv)
 	keys, missing := c.FetchKeys(ctx, a, client.Lookup(getenv))
 	maps.Copy(env, keys)
-	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys)), StartTimeout: a.StartTimeout}, missing
+	return Launch{
+		Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys)), StartTimeout: a.StartTimeout,
+	}, missing
 }

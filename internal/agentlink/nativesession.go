@@ -148,7 +148,8 @@ func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (Ses
 	}
 	defer k.Close()
 	if !k.lists() {
-		return SessionPage{}, &CannotError{l.Name + " cannot list its sessions: it does not offer session/list. One whose id you know can be adopted"}
+		return SessionPage{}, &CannotError{l.Name + " cannot list its sessions: it does not offer session/list. One whose id you know can be " +
+			"adopted"}
 	}
 	page := SessionPage{Sessions: []NativeSession{}}
 	for range maxPages {
@@ -288,7 +289,8 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	}
 	defer k.Close()
 	if !k.Info.CanResume() {
-		return NativeHistory{}, &CannotError{l.Name + " cannot continue a session that was begun elsewhere: it offers neither session/load nor session/resume"}
+		return NativeHistory{}, &CannotError{l.Name + " cannot continue a session that was begun elsewhere: it offers neither session/load nor " +
+			"session/resume"}
 	}
 	known, listed, err := k.find(ctx, want.ID)
 	if err != nil {
@@ -339,14 +341,16 @@ func notLoaded(err error, dir string, listed bool) error {
 	if listed || errors.Is(err, errSignedOut) || !errors.As(err, new(*Refusal)) {
 		return err
 	}
-	return fmt.Errorf("%w (the agent looked for the session in %s; some agents find a session only in the directory in which it began: name that directory with working_dir or --dir, and check the id)", err, dir)
+	return fmt.Errorf("%w (the agent looked for the session in %s; some agents find a session only in the directory in which it began: name "+
+		"that directory with working_dir or --dir, and check the id)", err, dir)
 }
 
 // A DirectoryError reports that the directory of a session does not exist.
 type DirectoryError struct{ Agent, Dir string }
 
 func (e *DirectoryError) Error() string {
-	return fmt.Sprintf("the session of %s worked in %s, which is no longer a directory: name another one with working_dir or --dir", e.Agent, e.Dir)
+	return fmt.Sprintf("the session of %s worked in %s, which is no longer a directory: name another one with working_dir or --dir", e.Agent,
+		e.Dir)
 }
 
 func firstDirectory(list ...string) string {

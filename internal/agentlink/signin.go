@@ -200,7 +200,8 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 type TerminalError struct{ Agent, Method string }
 
 func (e *TerminalError) Error() string {
-	return fmt.Sprintf("this way to sign in to %s needs a terminal: run `duet-rpc agents login %s --method %s` in one", e.Agent, e.Agent, e.Method)
+	return fmt.Sprintf("this way to sign in to %s needs a terminal: run `duet-rpc agents login %s --method %s` in one", e.Agent, e.Agent,
+		e.Method)
 }
 
 // A MissingError reports that a sign-in method needs variables that the agent does not have.
@@ -212,7 +213,8 @@ type MissingError struct {
 func (e *MissingError) Error() string {
 	name := e.Variables[0]
 	service := strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(name, "_KEY"), "_API"))
-	return fmt.Sprintf("%s has no %s: say in your config.toml where the key is, [keys.%s], and that it gets it, keys = { %s = %q } in [agents.%s]",
+	return fmt.Sprintf("%s has no %s: say in your config.toml where the key is, [keys.%s], and that it gets it, keys = { %s = %q } in "+
+		"[agents.%s]",
 		e.Agent, strings.Join(e.Variables, ", "), service, name, service, e.Agent)
 }
 

@@ -169,7 +169,9 @@ func (in *Inbox) DeniesReading(ctx context.Context, turn domain.Turn) (func(path
 		denied, ok := known[path]
 		if !ok {
 			input, _ := json.Marshal(map[string]string{"file_path": path}) // texts can be encoded
-			ruling := in.policy.Judge(callOf(domain.Approval{Type: domain.FunctionCall, Tool: "Read", ToolKind: "read", Input: input, Paths: []string{path}}), situation)
+			ruling := in.policy.Judge(
+				callOf(domain.Approval{Type: domain.FunctionCall, Tool: "Read", ToolKind: "read", Input: input, Paths: []string{path}}), situation,
+			)
 			denied = ruling.IsSettled() && !ruling.Approved
 			known[path] = denied
 		}
@@ -235,7 +237,9 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 
 // resultOf returns a decision as an executor's result.
 func resultOf(a domain.Approval) catalog.RequestPermissionResult {
-	r := catalog.RequestPermissionResult{Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput}
+	r := catalog.RequestPermissionResult{
+		Approved: a.Status == domain.ApprovalApproved, Reason: a.DecidedBy, Comment: a.Comment, OptionID: a.Option, UpdatedInput: a.UpdatedInput,
+	}
 	if mustBeTaken(a) {
 		r.ApprovalID = a.ID
 	}
@@ -490,7 +494,9 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 }
 
 // awaitAnswerFor waits for a human's answer on behalf of a client.
-func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approval, turn domain.Turn, answered chan resolution) (domain.Approval, error) {
+func (in *Inbox) awaitAnswerFor(
+	ctx context.Context, q Inquiry, a domain.Approval, turn domain.Turn, answered chan resolution,
+) (domain.Approval, error) {
 	select {
 	case v := <-answered:
 		return v.approval, denialOf(v.approval)

@@ -74,7 +74,8 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 			return err
 		}
 		if (d.Decision == Approve || d.Decision == Respond) && in.isOld(a.Created) {
-			return domain.Errorf(domain.KindBadState, "the agent asked this in another directory, which was replaced at %s: deny it, or run `duet-rpc projects keep` first if this is the same project", in.since().Local().Format("2006-01-02 15:04"))
+			return domain.Errorf(domain.KindBadState, "the agent asked this in another directory, which was replaced at %s: deny it, or run "+
+				"`duet-rpc projects keep` first if this is the same project", in.since().Local().Format("2006-01-02 15:04"))
 		}
 		if err := in.decide(t, &a, d, clientenv.IsRestricted(ctx)); err != nil {
 			return err
@@ -86,7 +87,9 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 	case err != nil: // the transaction may still run if ctx has ended
 		return Answered{}, err
 	case decided && a.DecidedBy == domain.DecidedByChanged:
-		return Answered{Approval: a}, domain.Errorf(domain.KindAlreadyDecided, "approval %s is closed: the agent changed the tool call; answer the question that replaced it", a.ID)
+		return Answered{Approval: a}, domain.Errorf(
+			domain.KindAlreadyDecided, "approval %s is closed: the agent changed the tool call; answer the question that replaced it", a.ID,
+		)
 	case decided:
 		return Answered{Approval: a}, domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
 	}
@@ -174,7 +177,8 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 		return d, domain.Invalid("updated_input", "an object that every program reads alike", "one that they may read differently: "+why)
 	}
 	if d.UpdatedInput != nil && !a.InputEditable() {
-		return d, domain.Invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a comment that says what to run", "another input")
+		return d, domain.Invalid("updated_input", "no other input than the agent's: it would run the tool with its own; deny instead, with a "+
+			"comment that says what to run", "another input")
 	}
 	return d, d.checkScope(a)
 }
@@ -183,7 +187,9 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 	switch {
 	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
-		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf("%q", d.Decision), Respond, Deny, Cancel)
+		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf(
+			"%q", d.Decision,
+		), Respond, Deny, Cancel)
 	case d.Option != "":
 		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
 	case d.UpdatedInput != nil:
@@ -252,7 +258,8 @@ func mustChoose(a domain.Approval, d Decision) error {
 	for _, o := range domain.Choices(a.Options) {
 		names = append(names, cmp.Or(o.Name, o.ID))
 	}
-	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given), names...)
+	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent accepts no other answer)", fmt.Sprintf("%q", given),
+		names...)
 }
 
 // checkOption checks that the option of a decision was offered and means the same as the decision,
@@ -322,17 +329,25 @@ func (d Decision) checkScope(a domain.Approval) error {
 		return nil
 	}
 	if a.IsPlan() {
-		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope),
+			domain.ScopeOnce)
 	}
 	if a.IsProposal() {
-		return domain.Invalid("scope", "once: a trigger with requires_approval always asks, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+		return domain.Invalid(
+			"scope", "once: a trigger with requires_approval always asks, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce,
+		)
 	}
 	call := callOf(a)
 	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
-		return domain.Invalid("scope", "once: the agent does not report the tool's input, so a rule could allow anything", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+		return domain.Invalid("scope", "once: the agent does not report the tool's input, so a rule could allow anything", fmt.Sprintf(
+			"%q", d.Scope,
+		), domain.ScopeOnce)
 	}
 	if d.Decision == Approve && call.IsAmbiguous() {
-		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+		return domain.Invalid(
+			"scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope),
+			domain.ScopeOnce,
+		)
 	}
 	return nil
 }
@@ -394,7 +409,8 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	}
 	rules, err := rulesFor(a, spec)
 	if errors.Is(err, errNoPattern) {
-		return nil, domain.Invalid("pattern", "none: a rule of this question is for no command and no files that a pattern could name", fmt.Sprintf("%q", d.Pattern))
+		return nil, domain.Invalid("pattern", "none: a rule of this question is for no command and no files that a pattern could name",
+			fmt.Sprintf("%q", d.Pattern))
 	}
 	if err == nil && spec.Pattern != "" && !in.policy.Holds(callOf(a), spec.Effect, rules, session) {
 		return nil, domain.Invalid("pattern", "one that fits what was asked, and each part of it", fmt.Sprintf("%q", d.Pattern))
@@ -483,7 +499,9 @@ func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, cli
 
 // noteOf returns the transcript's note of an answer.
 func noteOf(a domain.Approval) domain.ApprovalNote {
-	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(a.Title, a.Subject, a.Tool), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
+	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(
+		a.Title, a.Subject, a.Tool,
+	), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
 }
 
 // resume continues the session of a question that was answered after its agent ended. The
@@ -530,7 +548,8 @@ func resumePrompt(a domain.Approval, request string) string {
 	}
 	next := "Ask the same question again to receive the answer."
 	if a.Reopens != "" {
-		next = "You were asked to continue once before, and it is unknown whether you did it. Check first: if it is done, continue from there; if it is not, ask the same question again to receive the answer."
+		next = "You were asked to continue once before, and it is unknown whether you did it. Check first: if it is done, continue from there; " +
+			"if it is not, ask the same question again to receive the answer."
 	}
 	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
 }

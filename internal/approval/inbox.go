@@ -206,7 +206,8 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 	}
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
-		Elicitation: spec.Elicitation, Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: inputHash(spec.Tool, callIdentity(spec.Input, spec.CallID)),
+		Elicitation: spec.Elicitation, Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending,
+		Question: inputHash(spec.Tool, callIdentity(spec.Input, spec.CallID)),
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
 	err := in.turns.Write(ctx, func(t store.Tx) error {

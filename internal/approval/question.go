@@ -143,8 +143,10 @@ func (in *Inbox) announce(t store.Tx, turn domain.Turn, p domain.Payload) error 
 func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
-		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
-		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input,
+		ToolKind:      a.ToolKind,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths,
+		Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
 	}
 	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
@@ -170,8 +172,9 @@ func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 // resolvedOf returns the end of a question as an event.
 func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	return domain.ApprovalResolved{
-		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
-		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment),
+		Comment: a.Comment,
+		Option:  a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
 		Explanation: a.Explanation,
 	}
 }
@@ -335,8 +338,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	}
 	done := callIdentity(input, p.ToolUseID)
 	a := domain.Approval{
-		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, ParentID: p.ParentID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: inputHash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan, Details: p.Details,
+		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, ParentID: p.ParentID, Tool: p.ToolName, Input: input,
+		Title:    p.Title,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: inputHash(p.ToolName, done), InputFixed: p.InputFixed,
+		NameByKind: p.NameByKind, Plan: p.Plan, Details: p.Details,
 	}
 	switch {
 	case p.Elicitation != nil:

@@ -271,7 +271,9 @@ func explanationOf(r domain.Rule) string {
 	case domain.CoversCommand, domain.CoversFiles:
 		what += " " + p.Pattern
 	}
-	return fmt.Sprintf("decided on %s %s: %s %s (rule %d)", r.Created.Local().Format(time.DateOnly), domain.ScopeText(r.Scope()), r.Effect, what, r.ID)
+	return fmt.Sprintf(
+		"decided on %s %s: %s %s (rule %d)", r.Created.Local().Format(time.DateOnly), domain.ScopeText(r.Scope()), r.Effect, what, r.ID,
+	)
 }
 
 // exactInput begins the Command of a rule for a tool that runs something without a command member.

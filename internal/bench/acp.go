@@ -159,7 +159,8 @@ func (a *acpAgent) open(p place) error {
 
 // prompt asks for a turn. It passes each message before its end to update.
 func (a *acpAgent) prompt(text string, update func(time.Time, []byte)) error {
-	_, err := a.ask("session/prompt", map[string]any{"sessionId": a.session, "prompt": []any{map[string]string{"type": "text", "text": text}}}, update)
+	_, err := a.ask("session/prompt", map[string]any{"sessionId": a.session, "prompt": []any{map[string]string{"type": "text", "text": text}}},
+		update)
 	return err
 }
 

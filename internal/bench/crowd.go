@@ -170,12 +170,16 @@ func addItems(t store.Tx, turn domain.Turn, n int) error {
 			Content: fmt.Sprintf("I have looked at the file number %d of part %d and found why the test is flaky: it sleeps.", i, n),
 		}
 		if i%2 == 1 {
-			item.Kind, item.Tool, item.Title, item.ToolKind, item.Status = "tool_call", "Bash", fmt.Sprintf("go test ./part%d", n), "execute", "completed"
+			item.Kind, item.Tool, item.Title, item.ToolKind, item.Status = "tool_call", "Bash", fmt.Sprintf(
+				"go test ./part%d", n,
+			), "execute", "completed"
 			item.Content, item.Input, item.Result = "", json.RawMessage(`{"command":"go test ./..."}`), "ok  example.com/part 0.012s"
 		}
 		payload := domain.Payload(domain.MessageAdded{Type: item.Kind, Key: key, Role: item.Role, Text: item.Content})
 		if item.Kind == "tool_call" {
-			payload = domain.ToolCallChanged{ID: key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind, Status: item.Status, Input: item.Input}
+			payload = domain.ToolCallChanged{
+				ID: key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind, Status: item.Status, Input: item.Input,
+			}
 		}
 		var err error
 		if item.Seq, err = event(payload); err != nil {
@@ -186,5 +190,7 @@ func addItems(t store.Tx, turn domain.Turn, n int) error {
 		}
 	}
 	before, after := "one\ntwo\nthree\n", "one\n2\nthree\n"
-	return t.PutChange(domain.Change{Turn: turn.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: turn.Created})
+	return t.PutChange(domain.Change{
+		Turn: turn.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: turn.Created,
+	})
 }

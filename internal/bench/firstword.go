@@ -158,7 +158,9 @@ func makeRepository(p place) error {
 			return err
 		}
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "start"}} {
+	for _, args := range [][]string{
+		{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=bench", "-c", "user.email=bench@localhost", "commit", "-q", "-m", "start"},
+	} {
 		git := exec.Command("git", args...)
 		git.Dir, git.Env = p.root, environment(p.home)
 		if out, err := git.CombinedOutput(); err != nil {

@@ -39,7 +39,8 @@ func listEverything(c cell) (m measurement, err error) {
 			}
 			slices.Sort(times)
 			if c.verbose {
-				fmt.Fprintf(os.Stderr, "    %-60s %7.2f ms, median %7.2f ms\n", l.p99.name, inMilliseconds(quantile(times, 99)), inMilliseconds(quantile(times, 50)))
+				fmt.Fprintf(os.Stderr, "    %-60s %7.2f ms, median %7.2f ms\n", l.p99.name, inMilliseconds(quantile(times, 99)),
+					inMilliseconds(quantile(times, 50)))
 			}
 			m[l.p99] = inMilliseconds(quantile(times, 99))
 		}
@@ -49,7 +50,9 @@ func listEverything(c cell) (m measurement, err error) {
 			var made struct {
 				ID string `json:"subscription_id"`
 			}
-			if err := e.call("event.subscribe", map[string]any{"since": last - 100, "kinds": []string{"item.added", "item.changed"}}, &made); err != nil {
+			if err := e.call(
+				"event.subscribe", map[string]any{"since": last - 100, "kinds": []string{"item.added", "item.changed"}}, &made,
+			); err != nil {
 				return err
 			}
 			select {

@@ -76,7 +76,9 @@ func (r *run) measureCell(round int, w workload, s *server) {
 	key := cellKey{s.name, w.name}
 	runtime.GC()
 	var busy load
-	m, err := w.run(cell{server: s, scale: r.options.scale, keep: r.options.keep, verbose: r.options.verbose, load: &busy, lingered: r.lingered[s.name]})
+	m, err := w.run(cell{
+		server: s, scale: r.options.scale, keep: r.options.keep, verbose: r.options.verbose, load: &busy, lingered: r.lingered[s.name],
+	})
 	if err != nil {
 		r.failures[key] = err
 		fmt.Fprintf(os.Stderr, "%s, %s: %v\n", w.name, s.name, err)

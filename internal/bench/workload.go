@@ -66,7 +66,8 @@ var workloads = []workload{{
 	name: "flood", purpose: "an agent's chunks to the log and an editor, as fast as they are taken",
 	run: chunkThroughput, figures: []*figure{chunkRate, chunkCPU}, alone: true, rounds: 3,
 }, {
-	name: "acp", purpose: "an agent's tool calls and chunks to an editor that speaks the agent's protocol, directly and through duet-rpc acp, in turns",
+	name: "acp", purpose: "an agent's tool calls and chunks to an editor that speaks the agent's protocol, directly and through duet-rpc " +
+		"acp, in turns",
 	run: acpAdds, figures: []*figure{acpDirectP50, acpDuetP50, acpDirectP99, acpDuetP99, acpDirectRate, acpDuetRate}, alone: true, rounds: 3,
 }, {
 	name: "hub-memory", purpose: "resident memory of the hub",

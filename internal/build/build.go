@@ -62,9 +62,11 @@ func (b *Builds) Targets(ctx context.Context) ([]Target, error) {
 	// has configured for all projects.
 	switch {
 	case clientenv.IsRestricted(ctx):
-		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
+		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, and this editor does not trust the workspace "+
+			"(workspaceTrusted is false): trust it in the editor")
 	case configured.Untrusted:
-		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, whose configuration waits for your trust: look at it with `duet-rpc trust`")
+		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, whose configuration waits for your trust: look "+
+			"at it with `duet-rpc trust`")
 	}
 	targets := make([]Target, 0, len(configured.Builds))
 	for _, c := range configured.Builds {
@@ -103,7 +105,8 @@ func (b *Builds) choose(ctx context.Context, r Request) (Target, error) {
 	case len(targets) > 0: // all are backends
 		return targets[0], nil
 	}
-	return Target{}, domain.Errorf(domain.KindNoBuild, "nothing says how this project is built: add [[builds]] to .duet.toml (`duet-rpc config --defaults` shows how)")
+	return Target{}, domain.Errorf(domain.KindNoBuild, "nothing says how this project is built: add [[builds]] to .duet.toml (`duet-rpc "+
+		"config --defaults` shows how)")
 }
 
 // Listener receives the progress of a build, from one goroutine at a time. Its methods block the
@@ -212,7 +215,8 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	b.tell(domain.BuildProgressed{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text()})
 	listener.Started(ctx, id, t)
 	command := usercommand.Command{
-		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.Take,
+		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(b.opts.Getenv, t.Env), Timeout: t.Timeout,
+		Output: reader.Take,
 	}
 	var err error
 	result.Result, err = b.opts.Run(ctx, command)

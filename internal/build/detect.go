@@ -43,7 +43,9 @@ func detect(root string) []Target {
 		if !s.applies(root) {
 			continue
 		}
-		t := Target{Build: config.Build{Definition: config.Definition{Name: s.name, Command: s.command, Shell: s.shell, Timeout: config.DefaultTimeout}}, Detected: true}
+		t := Target{Build: config.Build{Definition: config.Definition{
+			Name: s.name, Command: s.command, Shell: s.shell, Timeout: config.DefaultTimeout,
+		}}, Detected: true}
 		if s.name == "npm" {
 			t.Command = []string{packageManager(root), "run", "build"}
 		}
@@ -118,7 +120,9 @@ func hasBuildScript(root string) bool {
 
 // packageManager returns the package manager of the lock file.
 func packageManager(root string) string {
-	for _, m := range []struct{ lock, name string }{{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun"}, {"bun.lockb", "bun"}} {
+	for _, m := range []struct{ lock, name string }{
+		{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun"}, {"bun.lockb", "bun"},
+	} {
 		if isFile(filepath.Join(root, m.lock)) {
 			return m.name
 		}

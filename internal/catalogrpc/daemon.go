@@ -14,18 +14,26 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "request_permission", d.RequestPermission, long, server.Doc("Asks whether a tool may run, and waits for the decision."))
 	server.Handle(reg, "get_execution_context", d.GetExecutionContext, long, server.Doc("Returns the conversation so far and its settings."))
 	server.Handle(reg, "create_message", d.CreateMessage, long, server.Doc("Adds a message to the conversation."))
-	server.Handle(reg, "begin_turn", d.BeginTurn, long, server.Doc("Starts a task for an agent-initiated turn and returns its id. No other task of the conversation may run. The hub then calls execute_prompt for it, with unprompted. It needs no token; the hub accepts it only from the conversation's executor. It is optional for any executor."))
+	server.Handle(reg, "begin_turn", d.BeginTurn, long, server.Doc("Starts a task for an agent-initiated turn and returns its id. No other "+
+		"task of the conversation may run. The hub then calls execute_prompt for it, with unprompted. It needs no token; the hub accepts it "+
+		"only from the conversation's executor. It is optional for any executor."))
 	server.Handle(reg, "report_message", notification(d.ReportMessage), server.Doc("Reports one event of an agent."))
 	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports the progress of a task."))
 	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
-	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion), server.Doc("Reports the end of a task. As a request it returns {acknowledged:true}."))
-	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports changed parts of the agent's session while no prompt runs. It needs no token. The hub accepts it only from the conversation's executor, and only while task_id is the last task there; otherwise it logs a refusal. While a prompt runs, use the event session of report_message. It is optional for any executor."))
-	server.Handle(reg, "report_late", notification(d.ReportLate), server.Doc("Reports an event of a task that has ended: text, a tool call of that task, a notice, a compaction or usage. It needs no token; the hub accepts it only from the executor that got the task. It is optional for any executor."))
+	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion),
+		server.Doc("Reports the end of a task. As a request it returns {acknowledged:true}."))
+	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports changed parts of the agent's session while no "+
+		"prompt runs. It needs no token. The hub accepts it only from the conversation's executor, and only while task_id is the last task "+
+		"there; otherwise it logs a refusal. While a prompt runs, use the event session of report_message. It is optional for any executor."))
+	server.Handle(reg, "report_late", notification(d.ReportLate), server.Doc("Reports an event of a task that has ended: text, a tool call "+
+		"of that task, a notice, a compaction or usage. It needs no token; the hub accepts it only from the executor that got the task. It is "+
+		"optional for any executor."))
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
 	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports output of a terminal."))
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
 	server.Handle(reg, "command_started", notification(d.CommandStarted), server.Doc("Reports that a command of run_command has started."))
-	server.Handle(reg, "command_output", notification(d.CommandOutput), long, server.Doc("Reports output of a command. The hub replies when it has taken the output; the executor does not read the command until then."))
+	server.Handle(reg, "command_output", notification(d.CommandOutput), long, server.Doc("Reports output of a command. The hub replies when "+
+		"it has taken the output; the executor does not read the command until then."))
 }
 
 // acknowledged makes a handler of a function without a result. A request gets an acknowledgement,
@@ -116,7 +124,8 @@ const readEditorFile = "read_editor_file"
 
 // RegisterEditorFiles registers the method of f.
 func RegisterEditorFiles(reg *server.Registry, f catalog.EditorFiles) {
-	server.Handle(reg, readEditorFile, f.ReadEditorFile, server.LongRunning(), server.Doc("Returns the contents of a file in the editor that started the task."))
+	server.Handle(reg, readEditorFile, f.ReadEditorFile, server.LongRunning(),
+		server.Doc("Returns the contents of a file in the editor that started the task."))
 }
 
 // EditorFiles returns the editor files of the hub at the other end of conn.

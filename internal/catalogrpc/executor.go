@@ -14,7 +14,9 @@ import (
 func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	long := server.LongRunning()
 	server.Handle(reg, "execute_prompt", x.ExecutePrompt, long, server.Doc("Runs a prompt to its end."))
-	server.Handle(reg, "stop_task", x.StopTask, long, server.Doc("Begins to stop a task. The call may arrive before its prompt: then the executor keeps it, or answers stopped: false and the hub repeats it. Just after the end of the task, it stops what the agent continues by itself."))
+	server.Handle(reg, "stop_task", x.StopTask, long, server.Doc("Begins to stop a task. The call may arrive before its prompt: then the "+
+		"executor keeps it, or answers stopped: false and the hub repeats it. Just after the end of the task, it stops what the agent "+
+		"continues by itself."))
 	server.Handle(reg, "cancel_task", notification(func(ctx context.Context, p catalog.StopTaskParams) error {
 		_, err := x.StopTask(ctx, p)
 		return err
@@ -23,13 +25,16 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	server.Handle(reg, "terminal.write", notification(x.TerminalWrite), server.Doc("Sends input to a terminal."))
 	server.Handle(reg, "terminal.resize", notification(x.TerminalResize), server.Doc("Changes a terminal's size."))
 	server.Handle(reg, "terminal.close", x.TerminalClose, server.Doc("Closes a terminal and ends its program."))
-	server.Handle(reg, "terminal.descriptor", descriptor(x), long, server.Doc("Stops reading a terminal and passes its descriptor with the reply."))
+	server.Handle(reg, "terminal.descriptor", descriptor(x), long,
+		server.Doc("Stops reading a terminal and passes its descriptor with the reply."))
 	server.Handle(reg, "terminal.return", notification(x.TerminalReturn), server.Doc("Lets the executor read a terminal again."))
 	server.Handle(reg, "pause_notifications", signal(x.PauseNotifications), server.Doc("Stops reading the agents until resume_notifications."))
 	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Continues to read the agents."))
-	server.Handle(reg, "set_session", x.SetSession, long, server.Doc("Changes the mode, model or options of a conversation's agent while a prompt runs."))
+	server.Handle(reg, "set_session", x.SetSession, long,
+		server.Doc("Changes the mode, model or options of a conversation's agent while a prompt runs."))
 	server.Handle(reg, "steer", x.Steer, long, server.Doc("Sends a message to a task's agent during its turn."))
-	server.Handle(reg, "yield_turn", x.YieldTurn, long, server.Doc("Ends the task of an agent-initiated turn early, so that a prompt reaches the agent at once. The agent continues its work."))
+	server.Handle(reg, "yield_turn", x.YieldTurn, long, server.Doc("Ends the task of an agent-initiated turn early, so that a prompt "+
+		"reaches the agent at once. The agent continues its work."))
 	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it is busy."))
 	server.Handle(reg, "run_command", x.RunCommand, long, server.Doc("Runs a configured command to its end, in its own process group."))
 	server.Handle(reg, "stop_command", x.StopCommand, server.Doc("Begins to stop a command."))

@@ -115,7 +115,9 @@ func (f File) decided(d Decision) (File, error) {
 	}
 	to.agree()
 	if f.Binary && (f.whole.state == domain.ChangeReverted) != (to.whole.state == domain.ChangeReverted) {
-		return to, domain.Errorf(domain.KindNotKept, "%s is no text, or too long: what was in it before is not kept, so it cannot be reverted here", f.Path)
+		return to, domain.Errorf(
+			domain.KindNotKept, "%s is no text, or too long: what was in it before is not kept, so it cannot be reverted here", f.Path,
+		)
 	}
 	return to, nil
 }
@@ -189,13 +191,20 @@ func (r *Review) write(s domain.TurnInSession, from File, to *File) (undo func()
 	}
 	switch {
 	case trouble == ambiguous:
-		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed since, and has these lines several times: nothing was done, since it is not clear which of them are meant; change them by hand", from.Path)
+		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed since, and has these lines several times: nothing was done, since "+
+			"it is not clear which of them are meant; change them by hand", from.Path)
 	case trouble != noTrouble && text == nil:
 		return nil, domain.Errorf(domain.KindChangedSince, "%s no longer exists; nothing was changed", from.Path)
 	case trouble != noTrouble && (from.Before == nil || from.After == nil):
-		return nil, domain.Errorf(domain.KindChangedSince, "%s is not as the session has left it: nothing was done, so that nothing of it is lost; change it by hand", from.Path)
+		return nil, domain.Errorf(
+			domain.KindChangedSince, "%s is not as the session has left it: nothing was done, so that nothing of it is lost; change it by hand",
+			from.Path,
+		)
 	case trouble != noTrouble:
-		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed here since: nothing was done; change it by hand, or undo what was changed and try again", from.Path)
+		return nil, domain.Errorf(
+			domain.KindChangedSince, "%s was changed here since: nothing was done; change it by hand, or undo what was changed and try again",
+			from.Path,
+		)
 	}
 	if result == nil {
 		to.keepMode(uint32(now.Mode))
@@ -253,7 +262,10 @@ func refused(path string, err error) error {
 	case errors.Is(err, workspace.ErrChanged):
 		return domain.Errorf(domain.KindChangedSince, "%s is being changed just now: nothing was done; try again in a moment", path)
 	case errors.Is(err, fs.ErrPermission):
-		return &domain.Error{Kind: domain.KindNotWritable, Message: path + " may not be written: nothing was done; let it be written (chmod u+w), and try again", Err: err}
+		return &domain.Error{
+			Kind: domain.KindNotWritable, Message: path + " may not be written: nothing was done; let it be written (chmod u+w), and try again",
+			Err: err,
+		}
 	}
 	return &domain.Error{Kind: domain.KindNotWritable, Message: path + " could not be changed, and is as it was: " + err.Error(), Err: err}
 }

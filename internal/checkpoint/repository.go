@@ -97,7 +97,8 @@ func (s *Store) identify() (id string, err error) {
 	case err == nil && len(id) == idLength && git.IsWord(id):
 		return id, nil
 	case err == nil:
-		s.log.Error("the id of a checkpoint store cannot be read and is set aside: rewind does not find the checkpoints from before", "dir", s.top, "id", file+damagedSuffix)
+		s.log.Error("the id of a checkpoint store cannot be read and is set aside: rewind does not find the checkpoints from "+
+			"before", "dir", s.top, "id", file+damagedSuffix)
 		if err := durable.Rename(file, file+damagedSuffix); err != nil {
 			return "", err
 		}

@@ -352,7 +352,8 @@ func signInNotes(agents []listed) (notes []string) {
 	for _, a := range agents {
 		switch {
 		case a.SignedIn == domain.SignedOut:
-			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(shellcommand.Argument(a.Name))))
+			notes = append(notes,
+				fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(shellcommand.Argument(a.Name))))
 		case a.SignedIn == domain.SignInUnknown && a.Hint != "":
 			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
 		}
@@ -370,7 +371,8 @@ func signInNotes(agents []listed) (notes []string) {
 func keptBackNotes(agents []listed) (notes []string) {
 	for _, a := range agents {
 		if len(a.KeptBack) > 0 {
-			notes = append(notes, fmt.Sprintf("%s: does not get your variables %s; its env_from can name them", term.Line(a.Name), strings.Join(a.KeptBack, ", ")))
+			notes = append(notes,
+				fmt.Sprintf("%s: does not get your variables %s; its env_from can name them", term.Line(a.Name), strings.Join(a.KeptBack, ", ")))
 		}
 	}
 	return notes
@@ -496,7 +498,8 @@ func printMethods(out io.Writer, agent string, methods []domain.SignInMethod) {
 		case len(m.Missing) > 0:
 			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
 		}
-		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", term.Line(agent), term.Line(shellcommand.Argument(m.ID)), term.Line(m.Name+note))
+		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", term.Line(agent), term.Line(shellcommand.Argument(m.ID)),
+			term.Line(m.Name+note))
 	}
 	table.Flush()
 }

@@ -158,7 +158,8 @@ func newAdd(s *settings) *cobra.Command {
 	f.StringVar(&a.sha256, "sha256", "", "the checksum of the archive, where the registry has none")
 	f.BoolVarP(&a.yes, "yes", "y", false, "add it without asking")
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
-	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{registry.ViaBinary, registry.ViaNPX, registry.ViaUVX}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("via",
+		cobra.FixedCompletions([]string{registry.ViaBinary, registry.ViaNPX, registry.ViaUVX}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -189,19 +190,26 @@ func add(cmd *cobra.Command, s *settings, a addOptions, id string) error {
 		}
 	}
 	was, _ := records.Find(agent.Name) // of an agent that the user removed from the configuration
-	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, AddedOf(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
+	if err := carryOut(
+		cmd.Context(), change{source, plan, edit, records, was, AddedOf(agent.Name, absolute(a.from), plan, edit.Text, was)},
+	); err != nil {
 		return err
 	}
 	if s.JSON {
-		return term.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
+		return term.JSON(cmd.OutOrStdout(),
+			map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", term.Line(agent.Name), term.Line(agent.Name))
+	_, err = fmt.Fprintf(
+		cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", term.Line(agent.Name),
+		term.Line(agent.Name),
+	)
 	return err
 }
 
 // printPlan shows what add would do. It escapes the text, because the registry is third-party.
 func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
-	fmt.Fprintf(out, "%s %s, as %s says: %s\n", term.Line(p.Entry.Name), term.Line(p.Entry.Version), term.Quoted(from), term.Line(p.Entry.Description))
+	fmt.Fprintf(out, "%s %s, as %s says: %s\n", term.Line(p.Entry.Name), term.Line(p.Entry.Version), term.Quoted(from),
+		term.Line(p.Entry.Description))
 	printArchive(out, p)
 	fmt.Fprintf(out, "\nThis is appended to %s:\n", term.Quoted(a.File))
 	printLines(out, "  ", a.Text)
@@ -212,7 +220,8 @@ func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
 // printArchive shows what would be downloaded.
 func printArchive(out io.Writer, p registry.Plan) {
 	if p.Archive != "" {
-		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", term.Quoted(p.Directory), term.Line(p.Archive), p.SHA256)
+		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", term.Quoted(p.Directory), term.Line(p.Archive),
+			p.SHA256)
 	}
 }
 
@@ -265,7 +274,8 @@ func remove(cmd *cobra.Command, s *settings, name string, yes bool) error {
 		return err
 	}
 	if working := workingTurns(cmd, s, name); len(working) > 0 {
-		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc session interrupt %s`", name, term.Line(working[0]), term.Line(working[0]))
+		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc session interrupt %s`", name, term.Line(working[0]),
+			term.Line(working[0]))
 	}
 	directories := records.Mine(r, r.Directories)
 	if !s.JSON {
@@ -515,7 +525,8 @@ func update(cmd *cobra.Command, s *settings, u updateOptions, records *records, 
 	if s.JSON {
 		return term.JSON(out, map[string]any{"name": r.Name, "version": is.Version, "updated": true, "command": plan.Command, "file": edit.File})
 	}
-	_, err = fmt.Fprintf(out, "%s is %s now: `duet-rpc agents check %s` starts it.\n", term.Line(r.Name), term.Line(is.Version), term.Line(r.Name))
+	_, err = fmt.Fprintf(out, "%s is %s now: `duet-rpc agents check %s` starts it.\n", term.Line(r.Name), term.Line(is.Version),
+		term.Line(r.Name))
 	return err
 }
 
@@ -593,7 +604,8 @@ func AddedRead(directory string) (*records, error) {
 		}
 		var one Record
 		if err := json.Unmarshal(text, &one); err != nil || one.Name != name {
-			return nil, fmt.Errorf("%s is damaged: remove it, and the agent that it names from your configuration", filepath.Join(directory, f.Name()))
+			return nil, fmt.Errorf("%s is damaged: remove it, and the agent that it names from your configuration",
+				filepath.Join(directory, f.Name()))
 		}
 		r.byName[name] = one
 	}

@@ -76,7 +76,8 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&once, "once", false, "on a terminal: go through the questions that are open, and end")
 	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, such as 12, or of this turn, such as 12.3")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, turnCandidates))
-	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
+	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s),
+		newForgetCommand(s))
 	return cmd
 }
 
@@ -197,7 +198,11 @@ func newApproveCommand(s *settings) *cobra.Command {
 				}
 				d.UpdatedInput = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) {
+				return turn.WithOption(
+					d, a, option,
+				)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "another input for the tool, a JSON object")
@@ -210,9 +215,10 @@ func newDenyCommand(s *settings) *cobra.Command {
 	d := protocol.DecisionParams{Decision: protocol.Deny}
 	var option string
 	cmd := &cobra.Command{
-		Use:               "deny ID [REASON...]",
-		Short:             "Deny an agent's request",
-		Long:              "Deny an agent's request. Most agents cannot receive the reason; with --tell it is\nsent as their next prompt.\n" + hubStatusHelp,
+		Use:   "deny ID [REASON...]",
+		Short: "Deny an agent's request",
+		Long: "Deny an agent's request. Most agents cannot receive the reason; with --tell it is\nsent as their next " +
+			"prompt.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, approvalCandidates),
@@ -221,7 +227,11 @@ func newDenyCommand(s *settings) *cobra.Command {
 				return errors.New("--tell needs a reason: write it after the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // the hub requires a reason
-			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) { return turn.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a hubclient.Approval) (protocol.DecisionParams, error) {
+				return turn.WithOption(
+					d, a, option,
+				)
+			})
 		},
 	}
 	answerFlags(cmd, &d, &option)
@@ -327,7 +337,8 @@ func readAnswer(file string) (*answerSchema, error) {
 // Asking returns the prompt with the schema appended. Agents have no other way to receive a
 // schema.
 func (s *answerSchema) Asking(prompt string) string {
-	return prompt + "\n\nYour last message must be JSON alone, without a code fence or any other words, and valid under this JSON Schema:\n" + string(s.raw)
+	return prompt + "\n\nYour last message must be JSON alone, without a code fence or any other words, and valid under this JSON " +
+		"Schema:\n" + string(s.raw)
 }
 
 // Again returns a prompt that asks for another answer after one that does not fit.

@@ -433,7 +433,9 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 
 // start runs a program in a new terminal.
 func (w *window) start(ctx context.Context, o attachOptions) error {
-	params := protocol.StartTerminalParams{CWD: o.CWD, Env: passedOn(os.Environ(), term.IsTerminal(w.out)), UseTmux: o.Tmux != "", TmuxSessionName: o.Tmux}
+	params := protocol.StartTerminalParams{
+		CWD: o.CWD, Env: passedOn(os.Environ(), term.IsTerminal(w.out)), UseTmux: o.Tmux != "", TmuxSessionName: o.Tmux,
+	}
 	params.Cols, params.Rows = w.size()
 	if len(o.Command) > 0 {
 		params.Program, params.Args = o.Command[0], o.Command[1:]

@@ -302,13 +302,17 @@ func newChoose(s *settings) *cobra.Command {
 }
 
 // choose asks before it interrupts others.
-func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn) (protocol.ChooseAttemptResult, json.RawMessage, error) {
+func choose(
+	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn,
+) (protocol.ChooseAttemptResult, json.RawMessage, error) {
 	r, raw, err := hubclient.AttemptChoose(ctx, c, params)
 	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
 		return r, raw, landError(err, session)
 	}
 	refused, _, _ := strings.Cut(turn.InWords(err).Error(), ": ")
-	if err := askYes(cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused, "duet-rpc choose "+session.Name); err != nil {
+	if err := askYes(
+		cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused, "duet-rpc choose "+session.Name,
+	); err != nil {
 		return r, raw, err
 	}
 	params.Interrupt = true

@@ -146,7 +146,9 @@ func newTrustCommand(s *settings) *cobra.Command {
 			}
 			file, err := config.Inspect(p.ConfigFile(), os.Getenv)
 			if errors.Is(err, fs.ErrNotExist) {
-				return errors.New(strings.Join(append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; "))
+				return errors.New(strings.Join(
+					append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; ",
+				))
 			}
 			if err != nil {
 				return config.Explain(err)

@@ -153,7 +153,8 @@ func afterInterrupt(ctx context.Context, s *settings, p project.Project) string 
 	}
 	status, err := statusOfHub(ctx, s.ForAnyBuild(), p)
 	if err != nil {
-		return "interrupted; no daemon was started, but another process is the daemon here, and does not answer: `duet-rpc daemon status` shows more"
+		return "interrupted; no daemon was started, but another process is the daemon here, and does not answer: `duet-rpc daemon status` " +
+			"shows more"
 	}
 	return fmt.Sprintf("interrupted; a daemon runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
 }

@@ -427,7 +427,8 @@ func checkGit(c *config.Config) []finding {
 	if _, err := exec.LookPath("git"); err == nil || !c.Checkpoints {
 		return nil
 	}
-	return []finding{{Check: "git", State: findingNote, Found: "git is not installed: Duet cannot see which files the commands of agents change, and cannot restore files to before a turn", Todo: "install git 2.39 or newer, or set checkpoints.enabled = false"}}
+	return []finding{{Check: "git", State: findingNote, Found: "git is not installed: Duet cannot see which files the commands of agents " +
+		"change, and cannot restore files to before a turn", Todo: "install git 2.39 or newer, or set checkpoints.enabled = false"}}
 }
 
 // checkPreview checks that the configured directory of [preview] exists.
@@ -454,7 +455,9 @@ func examineSessions(s *hubprocess.Settings) []finding {
 		return []finding{{Check: "project", State: findingWrong, Found: err.Error(), Todo: "name a directory with --root"}}
 	}
 	if err := p.Check(); err != nil {
-		return []finding{{Check: "project", State: findingWrong, Found: err.Error(), Todo: "sessions are not available until this is fixed; nothing was touched"}}
+		return []finding{{
+			Check: "project", State: findingWrong, Found: err.Error(), Todo: "sessions are not available until this is fixed; nothing was touched",
+		}}
 	}
 	found := p.Root + "; `duet-rpc paths` prints where its sessions are"
 	list := []finding{{Check: "project", State: findingOK, Found: found}}
@@ -466,7 +469,9 @@ func examineSessions(s *hubprocess.Settings) []finding {
 	list = append(list, checkTree(p)...)
 	c, err := s.Config()
 	if err != nil {
-		list = append(list, finding{Check: "configuration", State: findingWrong, Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "fix the lines that are named; `duet-rpc config --defaults` describes every key"})
+		list = append(list, finding{Check: "configuration", State: findingWrong, Found: strings.ReplaceAll(
+			err.Error(), "\n", "; ",
+		), Todo: "fix the lines that are named; `duet-rpc config --defaults` describes every key"})
 		return list
 	}
 	list = append(list, checkTrust(c), checkAgents(c))
@@ -493,7 +498,8 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 	var unserved *socket.NoListenerError
 	switch {
 	case err == nil:
-		f.Found = strings.Join(append([]string{fmt.Sprintf("process %d, %s", status.PID, status.Version)}, status.Subsystems.IPC.Unserved...), "; ")
+		f.Found = strings.Join(append([]string{fmt.Sprintf("process %d, %s", status.PID, status.Version)}, status.Subsystems.IPC.Unserved...),
+			"; ")
 		if len(status.Issues) > 0 { // the issues include the remedy
 			f.State, f.Found = findingWrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}
@@ -565,8 +571,9 @@ func checkNode(c *config.Config) []finding {
 	}
 	return []finding{{
 		Check: "Node.js", State: findingNote,
-		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", term.Line(version), strings.Join(names, ", ")),
-		Todo:  fmt.Sprintf("install Node.js %d or later, then install these agents again", needs),
+		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", term.Line(version),
+			strings.Join(names, ", ")),
+		Todo: fmt.Sprintf("install Node.js %d or later, then install these agents again", needs),
 	}}
 }
 

@@ -27,7 +27,8 @@ const (
 
 var editorTools = []view{
 	{
-		protocol.EditorDiagnostics, "", "Diagnostics", "Lists errors and warnings that the editor shows: of one file, or of all files that it knows. They come from language servers and linters, and include changes that are not saved.",
+		protocol.EditorDiagnostics, "", "Diagnostics", "Lists errors and warnings that the editor shows: of one file, or of all files that it " +
+			"knows. They come from language servers and linters, and include changes that are not saved.",
 		`{"type":"object","properties":{"path":{"type":"string","description":"Only those of this file."}}}`,
 	},
 	{
@@ -39,11 +40,13 @@ var editorTools = []view{
 		`{"type":"object","properties":{` + editorPosition + `},"required":["path","line"]}`,
 	},
 	{
-		protocol.EditorSymbols, "", "Symbols", "Lists the symbols of a file (functions, types, methods, ...), or with query those of the project whose name contains it.",
+		protocol.EditorSymbols, "", "Symbols", "Lists the symbols of a file (functions, types, methods, ...), or with query those of the " +
+			"project whose name contains it.",
 		`{"type":"object","properties":{` + editorPath + `,"query":{"type":"string","description":"Part of a name."}}}`,
 	},
 	{
-		protocol.EditorBuffers, "", "Open files", "Lists the project's files that are open in the editor: which of them the user sees, and the text of those with unsaved changes.",
+		protocol.EditorBuffers, "", "Open files", "Lists the project's files that are open in the editor: which of them the user sees, and the " +
+			"text of those with unsaved changes.",
 		`{"type":"object","properties":{}}`,
 	},
 	{
@@ -65,7 +68,8 @@ func serveEditorTools(ctx context.Context, in io.ReadCloser, out io.WriteCloser,
 	})
 	for _, tool := range editorTools {
 		server.AddTool(&mcp.Tool{
-			Name: tool.tool, Title: tool.title, Description: tool.description, InputSchema: json.RawMessage(tool.schema), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)},
+			Name: tool.tool, Title: tool.title, Description: tool.description, InputSchema: json.RawMessage(tool.schema),
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)},
 		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			text, err := askEditor(ctx, s, protocol.EditorCallParams{SessionID: session, Tool: tool.tool, Arguments: r.Params.Arguments})
 			if err != nil {

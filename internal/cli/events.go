@@ -104,7 +104,9 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	})
 	defer off()
 	shown := make(map[string]bool) // the hub sends open questions again after each reconnect
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Kinds: o.kinds, Session: o.session, Since: since}, func(e eventstream.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
+		Kinds: o.kinds, Session: o.session, Since: since,
+	}, func(e eventstream.Event) {
 		if d, ok := hubclient.DataOf(e).(*protocol.ApprovalOpenedEvent); ok {
 			if shown[d.ApprovalID] {
 				return

@@ -236,8 +236,10 @@ func newACPCommand(s *settings) *cobra.Command {
 	}
 	agentFlag(cmd, s, &o.Agent, "the agent of new sessions (default: default_agent, else the first installed one, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the editor's turns when it disconnects")
-	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "let the agent read files from the disk, even if the editor has unsaved changes; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
-	cmd.Flags().BoolVar(&signsIn, strings.TrimPrefix(acpagent.LoginFlag, "--"), false, "sign in to the agent in this terminal, as duet-rpc agents login does, and end: for editors that open one")
+	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "let the agent read files from the disk, even if the editor has unsaved "+
+		"changes; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
+	cmd.Flags().BoolVar(&signsIn, strings.TrimPrefix(acpagent.LoginFlag, "--"), false,
+		"sign in to the agent in this terminal, as duet-rpc agents login does, and end: for editors that open one")
 	return cmd
 }
 

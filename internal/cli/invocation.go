@@ -345,7 +345,8 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	f.Var((*bytesValue)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
 	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
 	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a daemon may take to answer a new client")
-	f.DurationVar(&s.EndWithin, "end-within", 1900*time.Millisecond, "how long a process may take to end after a signal, or after its editor has left")
+	f.DurationVar(&s.EndWithin, "end-within", 1900*time.Millisecond,
+		"how long a process may take to end after a signal, or after its editor has left")
 	for _, name := range []string{"answer-within", "end-within"} { // for tests
 		_ = f.MarkHidden(name)
 	}

@@ -96,7 +96,9 @@ func landFlags(cmd *cobra.Command, params *protocol.LandParams) (method func() p
 	}
 }
 
-func land(ctx context.Context, c *client.Client, session protocol.Turn, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
+func land(
+	ctx context.Context, c *client.Client, session protocol.Turn, params protocol.LandParams,
+) (protocol.LandResult, json.RawMessage, error) {
 	params.Session = protocol.Ref(session.ID)
 	r, raw, err := hubclient.SessionLand(ctx, c, params)
 	return r, raw, landError(err, session)
@@ -169,7 +171,9 @@ func landError(err error, session protocol.Turn) error {
 		b.WriteString("\n  and " + term.Count(data.More, "more file"))
 	}
 	if data.Kind == "conflict" {
-		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + strconv.FormatInt(session.Session, 10) + " \"Merge my branch into yours and resolve the conflicts\"")
+		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + strconv.FormatInt(
+			session.Session, 10,
+		) + " \"Merge my branch into yours and resolve the conflicts\"")
 	} else {
 		b.WriteString("\ncommit or stash them first")
 	}

@@ -98,7 +98,8 @@ func addNativeDelete(cmd *cobra.Command, s *settings) {
 	var w which
 	var native bool
 	w.addFlags(cmd, s)
-	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a session of Duet that uses it\nstays, and its history is sent again when it continues")
+	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a session of Duet that uses it\nstays, and its "+
+		"history is sent again when it continues")
 	cmd.Example += "\n  duet-rpc session delete --native 5c6a836b --agent claude"
 	own, words := cmd.RunE, cmd.ValidArgsFunction
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -243,7 +244,8 @@ func (w which) find(ctx context.Context, c *client.Client, s *settings, word str
 	case word == "last":
 		return protocol.NativeSession{}, fmt.Errorf("%s has no session %s", agent, w.place("; --everywhere looks in all directories"))
 	}
-	return protocol.NativeSession{}, fmt.Errorf("%s has no session whose id begins with %q %s", agent, word, w.place("; --everywhere looks in all directories"))
+	return protocol.NativeSession{}, fmt.Errorf("%s has no session whose id begins with %q %s", agent, word,
+		w.place("; --everywhere looks in all directories"))
 }
 
 // place says where the command searched.
@@ -281,7 +283,8 @@ func (w *which) words(s *settings, more ...string) cobra.CompletionFunc {
 // exactlyID requires exactly one argument.
 func exactlyID(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return fmt.Errorf("%q takes ID, got %s; `duet-rpc session list --native` lists them", cmd.CommandPath(), term.Count(len(args), "argument"))
+		return fmt.Errorf("%q takes ID, got %s; `duet-rpc session list --native` lists them", cmd.CommandPath(),
+			term.Count(len(args), "argument"))
 	}
 	return nil
 }
@@ -291,7 +294,8 @@ func exactlyID(cmd *cobra.Command, args []string) error {
 func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *uint) {
 	var w which
 	var native bool
-	cmd.Flags().BoolVar(&native, "native", false, "sessions that the agent keeps itself, however they were begun; adopt one with\n`duet-rpc session adopt`")
+	cmd.Flags().BoolVar(&native, "native", false,
+		"sessions that the agent keeps itself, however they were begun; adopt one with\n`duet-rpc session adopt`")
 	w.addPlaces(cmd)
 	own := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

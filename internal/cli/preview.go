@@ -133,7 +133,9 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool
 		defer c.On(method, follow)()
 	}
 	if p.options.capture {
-		if _, _, err := hubclient.Call[protocol.PageMessages](ctx, c, "preview.messages", protocol.PageMessagesParams{Limit: 1, Follow: new(true)}); err != nil {
+		if _, _, err := hubclient.Call[protocol.PageMessages](
+			ctx, c, "preview.messages", protocol.PageMessagesParams{Limit: 1, Follow: new(true)},
+		); err != nil {
 			return hubclient.OrGone(ctx, err)
 		}
 	}
@@ -173,7 +175,9 @@ func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
 func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
 	page, _, err := hubclient.Call[web.Page](ctx, c, "preview.fetch", protocol.PreviewParams{URL: path})
 	if refused, ok := errors.AsType[*client.Error](err); ok {
-		status := map[client.Kind]int{"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest}[refused.Kind()]
+		status := map[client.Kind]int{
+			"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest,
+		}[refused.Kind()]
 		if status != 0 {
 			return web.Page{}, &web.RefusedError{Status: status, Text: refused.Message}
 		}

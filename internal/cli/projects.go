@@ -95,8 +95,9 @@ func newProjectsMoveCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move OLD NEW",
 		Short: "Give the sessions of the project at OLD to the directory NEW",
-		Long:  "Give the sessions of the project at OLD to the directory NEW, for example after a move\nto another disk. OLD need not exist; NEW must have no sessions.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
-		Args:  exactly("OLD", "NEW"),
+		Long: "Give the sessions of the project at OLD to the directory NEW, for example after a move\nto another disk. OLD need not exist; " +
+			"NEW must have no sessions.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
+		Args: exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := (host.Projects{Settings: &s.Settings}).Move(cmd.Context(), args[0], args[1]); err != nil {
 				return err
@@ -111,8 +112,10 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all sessions, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist. Git worktrees of\nsessions are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a daemon runs there or the answer was no.",
-		Args:  exactly("PATH"),
+		Long: "Delete all sessions, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not " +
+			"exist. Git worktrees of\nsessions are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; " +
+			"1 if nothing was, because a daemon runs there or the answer was no.",
+		Args: exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				question := fmt.Sprintf("Delete all sessions of %s for good?", term.Quoted(args[0]))
@@ -150,7 +153,8 @@ func newProjectsKeepCommand(s *settings) *cobra.Command {
 			case err != nil:
 				return err
 			case !kept:
-				return printDone(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: everything that you allowed counts", p.Root)
+				return printDone(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: everything that you allowed counts",
+					p.Root)
 			}
 			return printDone(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
 		},

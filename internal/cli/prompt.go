@@ -87,10 +87,11 @@ type promptOptions struct {
 func newPromptCommand(s *settings) *cobra.Command {
 	var o promptOptions
 	cmd := &cobra.Command{
-		Use:     "prompt [TEXT...]",
-		Short:   "Run one prompt with an agent, and answer its questions here",
-		Long:    promptHelp,
-		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt --mode plan \"Review this\"",
+		Use:   "prompt [TEXT...]",
+		Short: "Run one prompt with an agent, and answer its questions here",
+		Long:  promptHelp,
+		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt " +
+			"--mode plan \"Review this\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return inJSON(cmd, s, preparePrompt(cmd, s, o, args))
 		},
@@ -343,10 +344,13 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 // continuePrompt continues the session that o names.
 func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	next := protocol.NextTurn{
-		TimeoutMS: milliseconds(o.timeout), AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(), Gated: o.gates.Gated(),
+		TimeoutMS: milliseconds(o.timeout), AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(),
+		Gated: o.gates.Gated(),
 	}
 	if o.fork {
-		params := protocol.ForkParams{Turn: protocol.Ref(o.from), Prompt: text, Agent: o.agent, Mode: o.set.mode, Model: o.set.model, NextTurn: next}
+		params := protocol.ForkParams{
+			Turn: protocol.Ref(o.from), Prompt: text, Agent: o.agent, Mode: o.set.mode, Model: o.set.model, NextTurn: next,
+		}
 		if params.Options, err = agentOptionsValue(o.set.options); err != nil {
 			return started, err
 		}
@@ -401,10 +405,13 @@ type agentSettings struct {
 // complete.
 func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error)) {
 	f := cmd.Flags()
-	f.StringVar(&a.mode, "mode", "", "the agent's permissions: `MODE` is "+strings.Join(hubclient.DuetModes, ", ")+", or one of the agent's own modes")
+	f.StringVar(&a.mode, "mode", "",
+		"the agent's permissions: `MODE` is "+strings.Join(hubclient.DuetModes, ", ")+", or one of the agent's own modes")
 	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")
 	f.StringArrayVar(&a.options, "option", nil, "set an option of the agent, `ID=VALUE`; may be given several times")
-	for name, list := range map[string]func(k protocol.AgentDescription) []string{"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates} {
+	for name, list := range map[string]func(k protocol.AgentDescription) []string{
+		"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates,
+	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			words, directive := completeAll(s, func(ctx context.Context, c *client.Client) []string {
 				k, err := known(ctx, c, cmd, args)
@@ -503,7 +510,8 @@ func promptWithInput(in io.Reader, args []string, note func(string), p patience)
 	case !wanted && !isPiped(in):
 		return text, nil
 	case !wanted && !awaitInput(in, note, p):
-		note(fmt.Sprintf("standard input had no data for %d s, so the prompt is sent without it; a - after the prompt waits for the data", int(p.atMost.Seconds())))
+		note(fmt.Sprintf("standard input had no data for %d s, so the prompt is sent without it; a - after the prompt waits for the "+
+			"data", int(p.atMost.Seconds())))
 		return text, nil
 	}
 	waiting := time.AfterFunc(p.silently, func() {

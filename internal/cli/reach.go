@@ -305,7 +305,8 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 
 // startWork asks the hub to start a turn. It prints the turn's number, or waits for the end.
 func startWork[P any](
-	cmd *cobra.Command, s *settings, start func(context.Context, *client.Client, P) (protocol.Started, json.RawMessage, error), params P, wait bool,
+	cmd *cobra.Command, s *settings, start func(context.Context, *client.Client, P) (protocol.Started, json.RawMessage, error), params P,
+	wait bool,
 ) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		r, raw, err := start(ctx, c, params)
@@ -317,7 +318,9 @@ func startWork[P any](
 }
 
 // printStarted prints the number of a started turn, or waits for its end.
-func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r protocol.Started, raw json.RawMessage, wait bool) error {
+func printStarted(
+	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r protocol.Started, raw json.RawMessage, wait bool,
+) error {
 	if !s.JSON {
 		state := domain.State(r.State).Words()
 		switch r.Delivered {

@@ -95,7 +95,8 @@ func newRewind(s *settings) *cobra.Command {
 }
 
 func notRecorded(session protocol.Turn) string {
-	return "the files before " + session.Name + " are not recorded, or no longer (checkpoints need git, and can be disabled in your configuration)"
+	return "the files before " + session.Name + " are not recorded, or no longer (checkpoints need git, and can be disabled in your " +
+		"configuration)"
 }
 
 func restoredBy(r protocol.RewindResult) (n int) {

@@ -47,7 +47,8 @@ func newArchive(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "archive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Archive a session",
-		Long:  "Archive a session: then only session list --archived lists it. It comes back when it\nis continued. One whose agent works in the background is refused.\n" + hubStatusHelp,
+		Long: "Archive a session: then only session list --archived lists it. It comes back when it\nis continued. One whose agent works in " +
+			"the background is refused.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeSession(cmd, s, args[0], "session.archive", archived(true), "is archived; session unarchive restores it")
 		},
@@ -85,8 +86,10 @@ func newDelete(s *settings) *cobra.Command {
 		Use: "delete ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Delete a session for good",
 		Long: "Delete a session with all that only it has: messages, tool calls, attachments,\n" +
-			"questions, rules and the former contents of files. Files of the project stay as they\nare. Interrupt a session that works first, also in the background. Turns that have\n" +
-			"forks stay in the archive. The session's worktree is deleted, too; if it has work\nthat is not landed, nothing is deleted.\n" + hubStatusHelp,
+			"questions, rules and the former contents of files. Files of the project stay as they\nare. Interrupt a session that works first, " +
+			"also in the background. Turns that have\n" +
+			"forks stay in the archive. The session's worktree is deleted, too; if it has work\nthat is not landed, nothing is " +
+			"deleted.\n" + hubStatusHelp,
 		Example: "  duet-rpc session delete 12",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
@@ -95,7 +98,9 @@ func newDelete(s *settings) *cobra.Command {
 			}
 			if !yes {
 				question := fmt.Sprintf("Delete session %d (%s) for good?", x.Session, term.Short(x.Called()))
-				if err := askYes(cmd, s, question, fmt.Sprintf("session %d was not deleted", x.Session), fmt.Sprintf("duet-rpc session delete %d", x.Session)); err != nil {
+				if err := askYes(
+					cmd, s, question, fmt.Sprintf("session %d was not deleted", x.Session), fmt.Sprintf("duet-rpc session delete %d", x.Session),
+				); err != nil {
 					return err
 				}
 			}
@@ -170,7 +175,8 @@ func offeredLines(list []protocol.Turn) (lines []string) {
 		number, status = max(number, len(strconv.FormatInt(s.Session, 10))), max(status, len(domain.State(s.State).Words()))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*d  %-3s  %-*s  %s", number, s.Session, term.Age(s.ActiveAt), status, domain.State(s.State).Words(), term.Line(s.SessionTitle)))
+		lines = append(lines, fmt.Sprintf("%-*d  %-3s  %-*s  %s", number, s.Session, term.Age(s.ActiveAt), status, domain.State(s.State).Words(),
+			term.Line(s.SessionTitle)))
 	}
 	return lines
 }
@@ -183,7 +189,8 @@ func newQueue(s *settings) *cobra.Command {
 		Short: "Show the prompts that wait in a session, edit or move one",
 		Long: "Show the prompts that wait in a session, such as 12, the next one first. With a flag,\n" +
 			"change the one that ID names, such as 12.3. session interrupt 12.3 takes it back.\n" + hubStatusHelp,
-		Example: "  duet-rpc session queue last\n  duet-rpc session queue 12.3 --edit \"Use the other file\"\n  duet-rpc session queue 12.4 --before 12.3",
+		Example: "  duet-rpc session queue last\n  duet-rpc session queue 12.3 --edit \"Use the other file\"\n  duet-rpc session queue 12.4 " +
+			"--before 12.3",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
 			if err != nil {
@@ -226,12 +233,14 @@ func newSearch(s *settings) *cobra.Command {
 	var limit uint
 	cmd := &cobra.Command{
 		Use: "search WORDS...", Args: atLeast("WORDS"),
-		Short:   "Search the messages and tool calls of all sessions",
-		Long:    "Search the messages and tool calls of all sessions of the project. A hit has all\nwords; the last may be the beginning of one. The best hits come first.\n" + hubStatusHelp,
+		Short: "Search the messages and tool calls of all sessions",
+		Long: "Search the messages and tool calls of all sessions of the project. A hit has all\nwords; the last may be the beginning of " +
+			"one. The best hits come first.\n" + hubStatusHelp,
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "session.search", protocol.SearchParams{Query: joined(args), Limit: &limit})
+				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "session.search",
+					protocol.SearchParams{Query: joined(args), Limit: &limit})
 				if err != nil {
 					return err
 				}
@@ -382,8 +391,9 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List sessions, the newest first",
-		Long:  "List sessions, the newest first: each by its last turn, or by the one that works or\nwaits for you, and by the first words of its first prompt. --turns, --state and --agent\nlist every turn.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Long: "List sessions, the newest first: each by its last turn, or by the one that works or\nwaits for you, and by the first words of " +
+			"its first prompt. --turns, --state and --agent\nlist every turn.\n" + hubStatusHelp,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := complete(); err != nil {
 				return err
@@ -423,7 +433,8 @@ func newSessionListCommand(s *settings) *cobra.Command {
 // atWork replaces the last turns of sessions by those that work or wait for an answer, if these are
 // earlier ones: prompts behind them may be queued or cancelled.
 func atWork(ctx context.Context, c *client.Client, last []protocol.Turn) error {
-	turns, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{States: []protocol.TurnState{hubclient.Running, hubclient.WaitingInput}, Limit: new(uint(1000))})
+	turns, _, err := hubclient.Turns(ctx, c,
+		protocol.ListTurnsParams{States: []protocol.TurnState{hubclient.Running, hubclient.WaitingInput}, Limit: new(uint(1000))})
 	if err != nil {
 		return err
 	}

@@ -33,9 +33,10 @@ func newShow(s *settings) *cobra.Command {
 	var export string
 	cmd := &cobra.Command{
 		Use: "show ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short:   "Show a session or a turn: its state, its transcript, its changes; export it",
-		Long:    showHelp + hubStatusHelp,
-		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show 12.3 --diff | git apply\n  duet-rpc session show 12 --export md > session.md",
+		Short: "Show a session or a turn: its state, its transcript, its changes; export it",
+		Long:  showHelp + hubStatusHelp,
+		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show 12.3 --diff | git apply\n  duet-rpc session show 12 " +
+			"--export md > session.md",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
 				return fmt.Errorf("--export takes md or json, got %q", export)
@@ -197,11 +198,20 @@ func printSessionList(out io.Writer, x protocol.Turn, color bool) error {
 		cost = domain.Dollars(usd)
 	}
 	fields := []term.Field{
-		{"turn", x.Name}, {"turn's uuid", x.ID}, {"session's uuid", x.SessionUUID}, {"continues", x.Parent}, {"state", domain.State(x.State).Words()}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
+		{"turn", x.Name},
+		{"turn's uuid", x.ID},
+		{"session's uuid", x.SessionUUID},
+		{"continues", x.Parent},
+		{"state", domain.State(x.State).Words()},
+		{"gates", x.Gates.Words()},
+		{"silence", silence},
+		{"in the background", x.BackgroundTitles()},
+		{"agent", agentOfSession(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
-		term.Field{"prompt", x.Prompt}, term.Field{"directory", x.WorkingDir}, term.Field{"worktree", worktreeWords(x.Worktree)}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.EndedAt))},
+		term.Field{"prompt", x.Prompt}, term.Field{"directory", x.WorkingDir}, term.Field{"worktree", worktreeWords(x.Worktree)},
+		term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.EndedAt))},
 		term.Field{"stop reason", stop}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
 		term.Field{"agent's session", x.AgentSessionID}, term.Field{"time", took}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
 	err := term.Fields(out, fields...)

@@ -80,7 +80,8 @@ func newStartingCommand(s *settings, path, short string) *cobra.Command {
 func newSessionContinueCommand(s *settings) *cobra.Command {
 	return newContinuingCommand(s, "continue ID [TEXT...]", "Continue a session with another prompt",
 		"Continue a session, such as 12, with another prompt. A turn, such as 12.3, that is not\n"+
-			"the last one and has ended is continued in a fork, which begins after it. The prompt\nis the other arguments, or standard input if there are none.\n", false)
+			"the last one and has ended is continued in a fork, which begins after it. The prompt\nis the other arguments, or standard input if "+
+			"there are none.\n", false)
 }
 
 func newSessionForkCommand(s *settings) *cobra.Command {
@@ -130,7 +131,8 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		agentFlag(cmd, s, &agent, "the agent that continues it (default: the same)")
 		a.addFlags(cmd, s, knownByID)
 	} else {
-		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it is the next prompt after the turn")
+		cmd.Flags().BoolVar(&steer, "steer", false,
+			"send it to the agent while it works, if the agent supports that; else it is the next prompt after the turn")
 	}
 	return cmd
 }
@@ -138,9 +140,11 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 func newSessionInterruptCommand(s *settings) *cobra.Command {
 	var background, reason string
 	cmd := &cobra.Command{
-		Use:               "interrupt ID",
-		Short:             "Interrupt a session, or take back a queued prompt",
-		Long:              "Interrupt the turn at work in a session, such as 12, even one that waits for an answer;\nor a turn, such as 12.3, also a queued one. It may take a moment to end, and the\nsession can be continued. If the turn has ended, this ends its agent's background work.\n--background TASK stops one background task, if the agent supports that.\n" + hubStatusHelp,
+		Use:   "interrupt ID",
+		Short: "Interrupt a session, or take back a queued prompt",
+		Long: "Interrupt the turn at work in a session, such as 12, even one that waits for an answer;\nor a turn, such as 12.3, " +
+			"also a queued one. It may take a moment to end, and the\nsession can be continued. If the turn has ended, this ends its agent's " +
+			"background work.\n--background TASK stops one background task, if the agent supports that.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -176,10 +180,11 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 	var a agentSettings
 	var agent string
 	cmd := &cobra.Command{
-		Use:               "set ID",
-		Short:             "Set a session's agent to a mode, a model or an option, or choose another agent",
-		Long:              sessionSetHelp + hubStatusHelp,
-		Example:           "  duet-rpc session set 12 --mode plan\n  duet-rpc session set 12 --agent codex\n  duet-rpc session set 12 --model opus --option thinking=high",
+		Use:   "set ID",
+		Short: "Set a session's agent to a mode, a model or an option, or choose another agent",
+		Long:  sessionSetHelp + hubStatusHelp,
+		Example: "  duet-rpc session set 12 --mode plan\n  duet-rpc session set 12 --agent codex\n  duet-rpc session set 12 --model " +
+			"opus --option thinking=high",
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {

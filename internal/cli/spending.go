@@ -30,7 +30,8 @@ func (f *limitFlags) Add(cmd *cobra.Command) {
 	flags.Var((*countValue)(&f.turns), "max-turns", "interrupt it after `N` rounds of tool calls (default: [budget.turn] rounds)")
 	flags.Var((*countValue)(&f.tokens), "max-tokens", "interrupt it when it has used `N` tokens (default: [budget.turn] tokens)")
 	flags.Var((*dollarsValue)(&f.cost), "max-cost", "interrupt it when it has cost this many `DOLLARS` (default: [budget.turn] cost)")
-	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked this long; waiting for you does not count (default: [budget.turn] time)")
+	flags.Var((*durationValue)(&f.work), "max-time",
+		"interrupt it when it has worked this long; waiting for you does not count (default: [budget.turn] time)")
 }
 
 // Budget returns the limits for the parameters of a launch; nil without limits.
@@ -160,7 +161,8 @@ func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
 	for _, row := range u.Rows {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		_ = w.Write([]string{
-			safeCell(row.Key), safeCell(row.Title), strconv.Itoa(row.Turns), n(row.InputTokens), n(row.OutputTokens), n(row.CacheReadTokens), n(row.CacheWriteTokens),
+			safeCell(row.Key), safeCell(row.Title), strconv.Itoa(row.Turns), n(row.InputTokens), n(row.OutputTokens), n(row.CacheReadTokens),
+			n(row.CacheWriteTokens),
 			strconv.FormatFloat(row.CostUSD, 'f', -1, 64), n(row.TimeMS),
 		})
 	}
@@ -213,7 +215,8 @@ type gateFlags struct {
 // Add adds the flags to a command.
 func (f *gateFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.Gates, "gate", nil, "let the agent continue until `COMMAND` succeeds: a line for the shell, or a name of [[gates]]; may be given several times")
+	flags.StringArrayVar(&f.Gates, "gate", nil, "let the agent continue until `COMMAND` succeeds: a line for the shell, or a name of "+
+		"[[gates]]; may be given several times")
 	flags.Var((*countValue)(&f.MaxIterations), "max-iterations", "with --gate: give up after `N` turns (default: 5)")
 }
 

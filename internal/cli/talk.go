@@ -175,7 +175,9 @@ func (t *talking) footer() string {
 // modes and the mode in force, or "". In some of them it acts without asking.
 func (t *talking) ownMode() string {
 	s, now := t.talk.Session, t.agent.Reported().Mode
-	if s.ID == "" || now == nil || now.Current == s.Mode || slices.Contains([]string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}, catalog.ModeName(now.Current)) {
+	if s.ID == "" || now == nil || now.Current == s.Mode || slices.Contains(
+		[]string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}, catalog.ModeName(now.Current),
+	) {
 		return ""
 	}
 	for _, choice := range now.Choices {
@@ -499,7 +501,11 @@ func (t *talking) diff(ctx context.Context, c *client.Client, _ string) error {
 
 // review asks about each open change of the last turn.
 func (t *talking) review(ctx context.Context, c *client.Client, _ string) error {
-	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) { return t.talk.Ask(ctx, reviewQuestion) })
+	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) {
+		return t.talk.Ask(
+			ctx, reviewQuestion,
+		)
+	})
 }
 
 // rewind restores the files to their state before a turn, and has the next prompt continue the
@@ -540,7 +546,8 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	t.set.agent, t.fork = session.Agent, r.ForkTurn
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note(fmt.Sprintf("your next prompt continues from before %s; /resume %d returns to the session as it was", session.Name, session.Session))
+	t.view.Note(fmt.Sprintf("your next prompt continues from before %s; /resume %d returns to the session as it was", session.Name,
+		session.Session))
 	t.talk.Write(r.Prompt)
 	return nil
 }
@@ -593,7 +600,8 @@ func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protoco
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
-	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "usage.get", protocol.UsageParams{Session: protocol.Ref(t.talk.Session.ID), By: "model"})
+	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "usage.get",
+		protocol.UsageParams{Session: protocol.Ref(t.talk.Session.ID), By: "model"})
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,9 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(args[0]), Reason: reason}, func(r protocol.InterruptTurnResult) error {
+			return askHub(cmd, s, "turn.interrupt", protocol.InterruptTurnParams{
+				Turn: protocol.Ref(args[0]), Reason: reason,
+			}, func(r protocol.InterruptTurnResult) error {
 				progress(cmd, s, "%s is interrupted", r.Turn)
 				return nil
 			})

@@ -131,7 +131,8 @@ func unknown(id string) error {
 func newSwitch(s *settings, verb, state string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
-		Long:    "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file says.\n" + hubStatusHelp,
+		Long: "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file " +
+			"says.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -199,9 +200,11 @@ func newTest(s *settings) *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
 		Use: "test SOURCE TYPE", Short: "Show what triggers would do for an event",
-		Long:    "Show what each trigger would do for an event, without doing it. Whether one is switched\non, its cooldown and its limits do not count.\n" + hubStatusHelp,
-		Example: "  duet-rpc triggers test turn turn.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
-		Args:    exactly("SOURCE", "TYPE"),
+		Long: "Show what each trigger would do for an event, without doing it. Whether one is switched\non, its cooldown and its limits do " +
+			"not count.\n" + hubStatusHelp,
+		Example: "  duet-rpc triggers test turn turn.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch " +
+			"file.modify --payload '{\"path\":\"main.go\"}'",
+		Args: exactly("SOURCE", "TYPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := protocol.TriggerTestParams{Source: args[0], Type: args[1]}
 			if payload != "" {

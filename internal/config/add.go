@@ -115,7 +115,8 @@ func edit(getenv func(string) string) (*layer, *Edit, error) {
 	}
 	was := readUser(file, getenv)
 	if len(was.Problems) > 0 {
-		return nil, nil, fmt.Errorf("your configuration has a mistake, which is to be corrected first: %w", (&Error{Problems: was.Problems}).cut())
+		return nil, nil, fmt.Errorf("your configuration has a mistake, which is to be corrected first: %w",
+			(&Error{Problems: was.Problems}).cut())
 	}
 	e := &Edit{File: file, place: file, old: was.Content}
 	if target, err := filepath.EvalSymlinks(file); err == nil {
@@ -144,7 +145,9 @@ func (e *Edit) check(was *layer, getenv func(string) string, name string, comman
 		}
 		return fmt.Errorf("it cannot be %s your configuration: %w", verb, (&Error{Problems: is.Problems}).cut())
 	}
-	if _, there := is.agents[name]; there != (command != nil) || there && !slices.Equal(value[[]string](is, "agents."+name+".command"), command) {
+	if _, there := is.agents[name]; there != (command != nil) || there && !slices.Equal(
+		value[[]string](is, "agents."+name+".command"), command,
+	) {
 		return errors.New("your configuration would not say the same of the agent")
 	}
 	return nil

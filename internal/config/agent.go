@@ -45,8 +45,10 @@ func builtIns() []builtIn {
 			envFrom: slices.Concat([]string{
 				"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE", "CLAUDE_MODEL_CONFIG", "CLAUDE_AGENT_LOGS",
 				"CLAUDE_CODE_OAUTH_*", "CLAUDE_CODE_USE_*", "CLAUDE_CODE_SKIP_*", "CLAUDE_CODE_CLIENT_*", "CLAUDE_CODE_API_KEY_*",
-				"CLAUDE_CODE_DISABLE_*", "CLAUDE_CODE_ENABLE_*", "CLAUDE_CODE_MAX_*", "CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_EFFORT_LEVEL", "CLAUDE_CODE_THINKING_DISPLAY",
-				"MAX_THINKING_TOKENS", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_*", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_MCP_OUTPUT_TOKENS",
+				"CLAUDE_CODE_DISABLE_*", "CLAUDE_CODE_ENABLE_*", "CLAUDE_CODE_MAX_*", "CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_EFFORT_LEVEL",
+				"CLAUDE_CODE_THINKING_DISPLAY",
+				"MAX_THINKING_TOKENS", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_*", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT",
+				"MAX_MCP_OUTPUT_TOKENS",
 				"DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", "DO_NOT_TRACK", "OTEL_*",
 				"CLOUD_ML_REGION", "VERTEX_REGION_*", "AZURE_CLIENT_*", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE",
 			}, amazon(), googleCloud()),
@@ -213,7 +215,8 @@ type NotTrustedError struct {
 }
 
 func (e *NotTrustedError) Error() string {
-	return fmt.Sprintf("the agent %s is defined by this project's %s, which you have not trusted: look at what it runs and allow it with `duet-rpc trust`",
+	return fmt.Sprintf("the agent %s is defined by this project's %s, which you have not trusted: look at what it runs and allow it with "+
+		"`duet-rpc trust`",
 		quoteShort(e.Agent), filepath.Base(e.File))
 }
 

@@ -203,7 +203,9 @@ type Agent struct {
 
 // newAgent returns an agent with its defaults.
 func newAgent(name string) Agent {
-	return Agent{Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite, Trusted: true}
+	return Agent{
+		Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite, Trusted: true,
+	}
 }
 
 // Rule decides about tool calls before a person is asked. Empty patterns match everything. A

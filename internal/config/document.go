@@ -472,7 +472,8 @@ func (t Table) List(key string, most int) (out []Table) {
 			t.wrongItem(key, i, fmt.Sprintf("a table, [[%s]]", title), ", found "+valueKind(v))
 			continue
 		}
-		out = append(out, Table{doc: t.doc, path: append(t.below(key), strconv.Itoa(i)), Values: inner, title: title, place: fmt.Sprintf(" in [[%s]]", title)})
+		out = append(out,
+			Table{doc: t.doc, path: append(t.below(key), strconv.Itoa(i)), Values: inner, title: title, place: fmt.Sprintf(" in [[%s]]", title)})
 	}
 	return out
 }

@@ -151,8 +151,9 @@ func AgentIn(agents Agents, name string) (Agent, error) {
 	switch {
 	case errors.As(err, &unknown):
 		return agent, &domain.Error{
-			Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name), Accepted: unknown.Known,
-			Message: err.Error(), Err: err,
+			Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name),
+			Accepted: unknown.Known,
+			Message:  err.Error(), Err: err,
 		}
 	case errors.As(err, &untrusted):
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Message: err.Error(), Err: err}
@@ -177,7 +178,8 @@ func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
 	agent, err := AgentIn(its, name)
 	if untrusted, ok := errors.AsType[*NotTrustedError](err); ok {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
-			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor, or take another agent",
+			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in "+
+				"the editor, or take another agent",
 			untrusted.Agent, filepath.Base(untrusted.File))}
 	}
 	return agent, err

@@ -22,20 +22,28 @@ var keys = sync.OnceValue(func() *schema {
 		{
 			key: "default_agent", kind: name(), to: at(func(c *Config) *string { return &c.DefaultAgent }), env: "DUET_AGENT", trust: always,
 			current: func(c *Config) any { return c.Default() }, example: []string{`"claude"`},
-			unset: "the first of claude, codex, gemini, opencode, goose, qwen, kimi and copilot that is installed, else another agent of yours, else demo",
-			doc:   "The agent of clients that name none. `duet-rpc agents` lists the agents.",
+			unset: "the first of claude, codex, gemini, opencode, goose, qwen, kimi and copilot that is installed, else another agent of yours, " +
+				"else demo",
+			doc: "The agent of clients that name none. `duet-rpc agents` lists the agents.",
 		},
 		{
-			key: "safe_directories", kind: directories().adding(), to: at(func(c *Config) *[]string { return &c.SafeDirectories }), env: "DUET_SAFE_DIRECTORIES",
+			key: "safe_directories", kind: directories().adding(), to: at(func(c *Config) *[]string { return &c.SafeDirectories }),
+			env: "DUET_SAFE_DIRECTORIES",
 			own: "which users' files Duet accepts", example: []string{`["/srv/team/project", "/workspaces/*"]`},
-			doc: "Directories in which Duet accepts the files of other users. Elsewhere it ignores a configuration or a project that another user owns, except root. A path with /* at its end means all directories below it, \"*\" means every directory. The variable is a list like PATH, and adds to the key.",
+			doc: "Directories in which Duet accepts the files of other users. Elsewhere it ignores a configuration or a project that another user " +
+				"owns, except root. A path with /* at its end means all directories below it, \"*\" means every directory. The variable is a list " +
+				"like PATH, and adds to the key.",
 		},
 		{
-			key: "worktree", kind: choice(WorktreeNever, WorktreeSession, WorktreeTurn), to: at(func(c *Config) *string { return &c.Worktrees.Use }), trust: always,
-			doc: "Which new sessions get a git worktree of their own if their client does not choose (--worktree). \"session\": every session, also those of triggers, but not those of editors that start duet-rpc acp, and only in a git repository with a commit. \"turn\": the same, and before each later prompt Duet brings a worktree whose work is all landed to the commit that you have checked out.",
+			key: "worktree", kind: choice(WorktreeNever, WorktreeSession, WorktreeTurn), to: at(func(c *Config) *string { return &c.Worktrees.Use }),
+			trust: always,
+			doc: "Which new sessions get a git worktree of their own if their client does not choose (--worktree). \"session\": every session, " +
+				"also those of triggers, but not those of editors that start duet-rpc acp, and only in a git repository with a commit. \"turn\": the " +
+				"same, and before each later prompt Duet brings a worktree whose work is all landed to the commit that you have checked out.",
 		},
 		{key: "daemon", kind: in(daemonKeys()), own: "when daemons end", doc: "The daemon of a project."},
-		{key: "limits", kind: in(limitKeys()), trust: toRaise, doc: "Limits of the daemon. A running daemon keeps the limits that it started with."},
+		{key: "limits", kind: in(limitKeys()), trust: toRaise, doc: "Limits of the daemon. A running daemon keeps the limits that it started " +
+			"with."},
 		{
 			key: "budget", kind: in(&schema{rows: []row{
 				{
@@ -43,40 +51,54 @@ var keys = sync.OnceValue(func() *schema {
 					doc: "What one turn may use.",
 				},
 				{key: "session", kind: in(budgetKeys(func(b *Budget) *BudgetLimits { return &b.Session }, sumBudget)), doc: "What all turns of a session may use together."},
-				{key: "day", kind: in(budgetKeys(func(b *Budget) *BudgetLimits { return &b.Day }, sumBudget)), doc: "What all turns that start on one day may use together, in the time zone of this machine. After that no turn starts until the next day."},
+				{key: "day", kind: in(budgetKeys(func(b *Budget) *BudgetLimits { return &b.Day }, sumBudget)), doc: "What all turns that start on " +
+					"one day may use together, in the time zone of this machine. After that no turn starts until the next day."},
 			}}), trust: toRaise,
-			doc: "What agents may use before Duet interrupts them. A limit that is not set does not apply. You can continue an interrupted turn, which starts a new account for the turn and its session. Duet warns at 80 %. Usage is what the agent reports: most agents report it at the end of a turn, some never.",
+			doc: "What agents may use before Duet interrupts them. A limit that is not set does not apply. You can continue an interrupted turn, " +
+				"which starts a new account for the turn and its session. Duet warns at 80 %. Usage is what the agent reports: most agents report it " +
+				"at the end of a turn, some never.",
 		},
 		{key: "acp", kind: in(&schema{rows: []row{{
 			key: "saved_files", kind: flag(), to: at(func(c *Config) *bool { return &c.ACP.SavedFiles }), env: "DUET_ACP_SAVED_FILES",
 			doc: "true: agents read files from the disk even if the editor offers unsaved text (--saved-files).",
 		}}}), doc: "How `duet-rpc acp` serves editors that speak the Agent Client Protocol."},
 		{
-			key: "agents", kind: kind{form: entries, schema: agentKeys()}, to: at(func(c *Config) *map[string]Agent { return &c.Agents }), trust: always,
-			doc: "An agent of any name but demo. A table with the name of a built-in agent changes that agent. A project's table changes yours of the same name. Then env_from, env, keys and mcp_servers are added to, and other keys are replaced.",
+			key: "agents", kind: kind{form: entries, schema: agentKeys()}, to: at(func(c *Config) *map[string]Agent { return &c.Agents }),
+			trust: always,
+			doc: "An agent of any name but demo. A table with the name of a built-in agent changes that agent. A project's table changes yours of " +
+				"the same name. Then env_from, env, keys and mcp_servers are added to, and other keys are replaced.",
 		},
 		{key: "mcp", kind: in(&schema{rows: []row{
 			{
 				key: "probe", kind: flag(), to: at(func(c *Config) *bool { return &c.ProbeServers }),
-				doc: "Duet tries an MCP server when an agent gets it, and tells the session if it does not work. It starts the server, asks it to initialize and ends it, once for each definition that works. Set false for servers that run only once at a time, or that cost something.",
+				doc: "Duet tries an MCP server when an agent gets it, and tells the session if it does not work. It starts the server, asks it to " +
+					"initialize and ends it, once for each definition that works. Set false for servers that run only once at a time, or that cost " +
+					"something.",
 			},
 			{
 				key: "editor", kind: flag(), to: at(func(c *Config) *bool { return &c.EditorTools }),
-				doc: "Agents get the tools of your editor (docs/mcp.md): its diagnostics, definitions, references, open files and selection. Agents that run already keep what they have.",
+				doc: "Agents get the tools of your editor (docs/mcp.md): its diagnostics, definitions, references, open files and selection. Agents " +
+					"that run already keep what they have.",
 			},
 		}}), own: "which servers agents get and whether these are tried", doc: "MCP servers of agents."},
 		{key: "checkpoints", kind: in(&schema{rows: []row{{
 			key: "enabled", kind: flag(), to: at(func(c *Config) *bool { return &c.Checkpoints }),
-			doc: "Duet records the files of a project before and after each turn, as git objects; this needs git 2.39. Then files that an agent's shell commands change are changes of the session, and `duet-rpc rewind` takes files back to before a turn. Duet does not record ignored files, files over 10 MB, more than 1,000,000 files, more than 2 GB of new files, or a whole home directory. It keeps a record for 7 days: in your git repository below refs/duet/, else in its state directory.",
+			doc: "Duet records the files of a project before and after each turn, as git objects; this needs git 2.39. Then files that an agent's " +
+				"shell commands change are changes of the session, and `duet-rpc rewind` takes files back to before a turn. Duet does not record " +
+				"ignored files, files over 10 MB, more than 1,000,000 files, more than 2 GB of new files, or a whole home directory. It keeps a " +
+				"record for 7 days: in your git repository below refs/duet/, else in its state directory.",
 		}}}), own: "what is stored on your disk", doc: "Records of the project's files."},
 		{key: "worktrees", kind: in(worktreeKeys()), trust: always, doc: "How Duet prepares a worktree (`duet-rpc prompt --worktree`)."},
 		{
-			key: "keys", kind: kind{form: dictionary, schema: serviceKeys()}, to: at(func(c *Config) *map[string]Key { return &c.Keys }), trust: always,
-			doc: "Where the API key of a service is: exactly one of env, command and file. The services of built-in agents are anthropic, openai and gemini. Without configuration their keys are in ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY.",
+			key: "keys", kind: kind{form: dictionary, schema: serviceKeys()}, to: at(func(c *Config) *map[string]Key { return &c.Keys }),
+			trust: always,
+			doc: "Where the API key of a service is: exactly one of env, command and file. The services of built-in agents are anthropic, openai " +
+				"and gemini. Without configuration their keys are in ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY.",
 		},
 		{
 			key: "builds", kind: kind{form: list, schema: buildKeys()}, to: at(func(c *Config) *[]Build { return &c.Builds }), trust: always,
-			doc: "A command that `duet-rpc build` and editors run. Without any, Duet goes by the project's own files: go.mod, package.json, Cargo.toml, Makefile and others. A build ends with the client that asked for it.",
+			doc: "A command that `duet-rpc build` and editors run. Without any, Duet goes by the project's own files: go.mod, package.json, " +
+				"Cargo.toml, Makefile and others. A build ends with the client that asked for it.",
 		},
 		{
 			key: "gates", kind: kind{form: list, schema: gateKeys()}, to: at(func(c *Config) *[]Gate { return &c.Gates }), trust: always,
@@ -85,8 +107,9 @@ var keys = sync.OnceValue(func() *schema {
 		{key: "preview", kind: in(previewKeys()), doc: "The files that `duet-rpc preview` and editors show in a browser."},
 		{
 			key: "rules", kind: kind{form: list, schema: ruleKeys()}, to: at(func(c *Config) *[]Rule { return &c.Rules }),
-			trust: &trust{"In a project's file a rule with effect \"allow\" waits for your trust.", func(_ *row, _ *Config, v any) bool { return v.(*Rule).Effect == EffectAllow }},
-			doc:   "A rule decides about tool calls before Duet asks you. A deny rule wins over an allow rule.",
+			trust: &trust{"In a project's file a rule with effect \"allow\" waits for your " +
+				"trust.", func(_ *row, _ *Config, v any) bool { return v.(*Rule).Effect == EffectAllow }},
+			doc: "A rule decides about tool calls before Duet asks you. A deny rule wins over an allow rule.",
 		},
 		{key: "automation", kind: in(automationKeys()), own: "where events may be sent", doc: "What triggers may do."},
 		{
@@ -103,11 +126,13 @@ func daemonKeys() *schema {
 	return &schema{rows: []row{
 		{
 			key: "idle", kind: duration(0, week), to: at(func(c *Config) *time.Duration { return &c.DaemonIdle }), env: "DUET_DAEMON_IDLE",
-			doc: "How long after its last client a daemon ends that has nothing to do: no turn, no background work of an agent, no terminal and no enabled trigger. \"0s\": it never ends by itself. Open questions wait without a daemon.",
+			doc: "How long after its last client a daemon ends that has nothing to do: no turn, no background work of an agent, no terminal and " +
+				"no enabled trigger. \"0s\": it never ends by itself. Open questions wait without a daemon.",
 		},
 		{
 			key: "when_alone", kind: choice(AloneContinue, AloneInterrupt), to: at(func(c *Config) *string { return &c.WhenAlone }),
-			doc: "\"interrupt\": one minute after its last client a daemon interrupts the turns that clients started; they can be continued. \"continue\": they go on.",
+			doc: "\"interrupt\": one minute after its last client a daemon interrupts the turns that clients started; they can be continued. " +
+				"\"continue\": they go on.",
 		},
 	}}
 }
@@ -123,13 +148,15 @@ func limitKeys() *schema {
 			doc: "How many turns may wait.",
 		},
 		{
-			key: "turn_timeout", kind: duration(time.Second, week), to: at(func(c *Config) *time.Duration { return &c.Limits.TurnTimeout }), env: "DUET_TURN_TIMEOUT",
+			key: "turn_timeout", kind: duration(time.Second, week), to: at(func(c *Config) *time.Duration { return &c.Limits.TurnTimeout }),
+			env: "DUET_TURN_TIMEOUT",
 			doc: "How long a turn may take, without the time that it waits for you.",
 		},
 		{
 			key: "idle_agents", kind: whole(0, 1000), to: at(func(c *Config) **int { return &c.Limits.IdleAgents }), env: "DUET_IDLE_AGENTS",
 			current: func(c *Config) any { return c.Limits.MostIdle() }, example: []string{"3"}, unset: "as many as max_turns",
-			doc: "How many agents Duet keeps for the next prompt, for one minute each. It ends the one that is idle longest. A session continues without its agent.",
+			doc: "How many agents Duet keeps for the next prompt, for one minute each. It ends the one that is idle longest. A session continues " +
+				"without its agent.",
 		},
 	}}
 }
@@ -188,11 +215,14 @@ func agentKeys() *schema {
 			},
 			{
 				key: "driver", kind: choice(DriverACP, DriverCommand, DriverExecutor), to: at(func(a *Agent) *string { return &a.Driver }), example: []string{`"command"`},
-				doc: "\"acp\": the program speaks the Agent Client Protocol on its standard input and output. \"command\": any program; its output is the answer. \"executor\": the program speaks the executor catalog (docs/executors.md).",
+				doc: "\"acp\": the program speaks the Agent Client Protocol on its standard input and output. \"command\": any program; its output " +
+					"is the answer. \"executor\": the program speaks the executor catalog (docs/executors.md).",
 			},
 			{
 				key: "command", kind: program(), to: at(func(a *Agent) *[]string { return &a.Command }), example: []string{`["program", "argument", "{prompt}"]`},
-				doc: "The program and its arguments; no shell runs. ~/ is your home directory, and a path with a slash is relative to this file. With driver \"command\" the prompt replaces {prompt}, or is the last argument. Duet puts a space before a prompt that would look like an option. Such a program asks for no approval, so permission_mode \"plan\" is refused for it.",
+				doc: "The program and its arguments; no shell runs. ~/ is your home directory, and a path with a slash is relative to this file. " +
+					"With driver \"command\" the prompt replaces {prompt}, or is the last argument. Duet puts a space before a prompt that would look " +
+					"like an option. Such a program asks for no approval, so permission_mode \"plan\" is refused for it.",
 			},
 			{
 				key: "prompt", kind: choice("arg", "stdin"), to: at(func(a *Agent) *string { return &a.Prompt }), driver: DriverCommand,
@@ -203,12 +233,14 @@ func agentKeys() *schema {
 				doc: "What precedes the prompt from the second turn on.",
 			},
 			{
-				key: "files", kind: choice(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone), to: at(func(a *Agent) *string { return &a.Files }), driver: DriverACP,
+				key: "files", kind: choice(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone),
+				to: at(func(a *Agent) *string { return &a.Files }), driver: DriverACP,
 				doc: "The methods of the protocol for files that Duet offers to the agent. For gemini the default is \"write\".",
 			},
 			{
 				key: "start_timeout", kind: duration(time.Second, time.Hour), to: at(func(a *Agent) *time.Duration { return &a.StartTimeout }), driver: DriverACP, example: []string{`"30s"`}, unset: `"30s"`,
-				doc: "How long the agent may take to answer after its start, and to open, list or adopt its sessions (adopting: at least 2 minutes). Large agents need long on a slow or busy machine.",
+				doc: "How long the agent may take to answer after its start, and to open, list or adopt its sessions (adopting: at least 2 minutes). " +
+					"Large agents need long on a slow or busy machine.",
 			},
 			{
 				key: "silent_after", kind: duration(leastSilence, mostSilence), to: at(func(a *Agent) *time.Duration { return &a.SilentAfter }), driver: DriverACP, example: []string{`"5s"`}, unset: `"5s"`,
@@ -220,19 +252,24 @@ func agentKeys() *schema {
 			},
 			{
 				key: "quiet", kind: duration(leastSilence, mostSilence), to: at(func(a *Agent) *time.Duration { return &a.Quiet }), driver: DriverACP, example: []string{`"10s"`}, unset: `"10s"`,
-				doc: "An agent may continue by itself after a turn, when a background task ends. Many agents do not report the end of such work: it counts as done after this time without a message.",
+				doc: "An agent may continue by itself after a turn, when a background task ends. Many agents do not report the end of such work: it " +
+					"counts as done after this time without a message.",
 			},
 			{
-				key: "protocol", kind: whole(1, 2), to: at(func(a *Agent) *int { return &a.Protocol }), driver: DriverACP, example: []string{"2"}, unset: "2",
-				doc: "The newest version of the Agent Client Protocol that Duet offers to the agent. Version 2 is a preview. claude accepts messages during a turn in version 1 only.",
+				key: "protocol", kind: whole(1, 2), to: at(func(a *Agent) *int { return &a.Protocol }), driver: DriverACP, example: []string{"2"},
+				unset: "2",
+				doc: "The newest version of the Agent Client Protocol that Duet offers to the agent. Version 2 is a preview. claude accepts messages " +
+					"during a turn in version 1 only.",
 			},
 			{
 				key: "env", kind: textMap(checkVariable, anything).hidden(), to: at(func(a *Agent) *map[string]string { return &a.Env }), example: []string{`{ NAME = "value" }`},
-				doc: "Environment variables of the agent. Besides these it gets about 100 variables, if they are set: PATH, HOME, the locale, the desktop, proxies, and the locations of tools and of their files (docs/configuration.md lists them).",
+				doc: "Environment variables of the agent. Besides these it gets about 100 variables, if they are set: PATH, HOME, the locale, the " +
+					"desktop, proxies, and the locations of tools and of their files (docs/configuration.md lists them).",
 			},
 			{
 				key: "env_from", kind: texts("an array of names", 0, checkVariables).adding(), to: at(func(a *Agent) *[]string { return &a.EnvFrom }), example: []string{`["MY_VENDOR_API_KEY", "OTHER_VENDOR_*"]`},
-				doc: "More variables that the agent gets from the environment of its client. A * at the end matches any ending. A built-in agent also gets the variables by which its user signs in.",
+				doc: "More variables that the agent gets from the environment of its client. A * at the end matches any ending. A built-in agent " +
+					"also gets the variables by which its user signs in.",
 			},
 			{
 				key: "keys", kind: textMap(checkVariable, checkName), to: at(func(a *Agent) *map[string]string { return &a.Keys }), example: []string{`{ ANTHROPIC_API_KEY = "anthropic" }`},
@@ -291,11 +328,13 @@ func worktreeKeys() *schema {
 	return &schema{rows: []row{
 		{
 			key: "copy", kind: texts("an array of patterns", 100, checkPath), to: at(func(c *Config) *[]string { return &c.Worktrees.Copy }), example: []string{`[".env", "config/*.local.json"]`},
-			doc: "Files that git does not track and that a worktree gets copies of: patterns of path.Match relative to the project, up to 200 files with 16 MB. They are not landed.",
+			doc: "Files that git does not track and that a worktree gets copies of: patterns of path.Match relative to the project, up to 200 " +
+				"files with 16 MB. They are not landed.",
 		},
 		{
 			key: "setup", kind: script(), to: at(func(c *Config) *[]string { return &c.Worktrees.Setup }), example: []string{`"npm ci"`},
-			doc: "A command that runs in the project's directory in the worktree before the first prompt. If it fails, the prompt fails. DUET_PROJECT is your own directory of the project.",
+			doc: "A command that runs in the project's directory in the worktree before the first prompt. If it fails, the prompt fails. " +
+				"DUET_PROJECT is your own directory of the project.",
 		},
 		{
 			key: "cleanup", kind: script(), to: at(func(c *Config) *[]string { return &c.Worktrees.Cleanup }), example: []string{`"docker compose down"`},
@@ -414,7 +453,8 @@ func previewKeys() *schema {
 	return &schema{rows: []row{
 		{
 			key: "directory", kind: anyText().as(fileNames.preview), to: at(func(c *Config) **string { return &c.Preview.Directory }), example: []string{`"dist"`},
-			trust: &trust{"In a project's file a directory outside of the project waits for your trust.", func(_ *row, _ *Config, v any) bool { return !filepath.IsLocal(v.(string)) }},
+			trust: &trust{"In a project's file a directory outside of the project waits for your " +
+				"trust.", func(_ *row, _ *Config, v any) bool { return !filepath.IsLocal(v.(string)) }},
 			unset: "the first of dist, build, out, _site and public that has an index.html",
 			doc:   "The directory with the files, relative to the project's directory.",
 		},
@@ -450,7 +490,8 @@ func ruleKeys() *schema {
 			},
 			{
 				key: "command", kind: glob(), to: at(func(r *Rule) *string { return &r.Command }), unset: "any", example: []string{"", `"rm *"`},
-				doc: "The command that the tool would run. Of a script each command counts: a deny rule must match one command, and each command needs an allow rule. If no rule clearly matches, Duet asks you.",
+				doc: "The command that the tool would run. Of a script each command counts: a deny rule must match one command, and each command " +
+					"needs an allow rule. If no rule clearly matches, Duet asks you.",
 			},
 			{
 				key: "agent", kind: name(), to: at(func(r *Rule) *string { return &r.Agent }), unset: "any", example: []string{"", `"example"`},
@@ -514,7 +555,8 @@ func triggerKeys() *schema {
 			},
 			{
 				key: "paths", kind: texts("an array of patterns", 0, checkPath), to: at(func(t *Trigger) *[]string { return &t.Paths }), unset: "all files", example: []string{`["src/", "*.md"]`, ""},
-				doc: "The files that it watches, relative to the project, as in .gitignore. Duet never watches ignored files, .git, .duet and node_modules.",
+				doc: "The files that it watches, relative to the project, as in .gitignore. Duet never watches ignored files, .git, .duet and " +
+					"node_modules.",
 			},
 			{
 				key: "extensions", kind: texts("an array of extensions", 0, checkExtension), to: at(func(t *Trigger) *[]string { return &t.Extensions }), unset: "any", example: []string{`[".go"]`, ""},
@@ -553,7 +595,8 @@ func triggerKeys() *schema {
 				doc: "false: the trigger does nothing until you enable it.",
 			},
 			{
-				key: "cron", kind: text("five fields: minute, hour, day of the month, month, day of the week", checkSchedule), to: at(func(t *Trigger) *string { return &t.Cron }), example: []string{"", `"0 9 * * 1-5"`},
+				key: "cron", kind: text("five fields: minute, hour, day of the month, month, day of the "+
+					"week", checkSchedule), to: at(func(t *Trigger) *string { return &t.Cron }), example: []string{"", `"0 9 * * 1-5"`},
 				doc: "The times at which the trigger acts.",
 			},
 			{
@@ -571,12 +614,14 @@ func conditionKeys() *schema {
 		check:  func(t Table, v any, _ string) { checkCondition(t, v.(*Condition)) },
 		rows: []row{
 			{
-				key: "field", kind: textUpTo(mostPattern), to: at(func(c *Condition) *string { return &c.Field }), required: "a member of the event, such as payload.path",
-				doc: "A member of the event.",
+				key: "field", kind: textUpTo(mostPattern), to: at(func(c *Condition) *string { return &c.Field }),
+				required: "a member of the event, such as payload.path",
+				doc:      "A member of the event.",
 			},
 			{
-				key: "operator", kind: choice(Operators...), to: at(func(c *Condition) *string { return &c.Operator }), required: "one of " + strings.Join(Operators, ", "),
-				doc: "How it is compared. \"matches\" takes a regular expression.",
+				key: "operator", kind: choice(Operators...), to: at(func(c *Condition) *string { return &c.Operator }),
+				required: "one of " + strings.Join(Operators, ", "),
+				doc:      "How it is compared. \"matches\" takes a regular expression.",
 			},
 			{
 				key: "value", kind: anyValue(), to: at(func(c *Condition) *any { return &c.Value }),

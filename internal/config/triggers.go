@@ -65,7 +65,9 @@ func checkCondition(t Table, c *Condition) {
 
 // checkAction records the keys that an action of its type must and must not have.
 func checkAction(t Table, a domain.TriggerAction) {
-	for kind, its := range map[string][]string{domain.ActionAgent: {"prompt", "agent", "priority"}, domain.ActionNotify: {"message", "channel"}, domain.ActionWebhook: {"url"}} {
+	for kind, its := range map[string][]string{
+		domain.ActionAgent: {"prompt", "agent", "priority"}, domain.ActionNotify: {"message", "channel"}, domain.ActionWebhook: {"url"},
+	} {
 		for i, key := range its {
 			switch {
 			case a.Type == kind && i == 0 && !t.Has(key):
@@ -241,7 +243,10 @@ func DefaultAutomation() Automation { return Automation{MaxDepth: 3, MaxPerHour:
 const defaultDebounce = 2 * time.Second
 
 // turnStates are the states of turns that have events.
-var turnStates = []string{"queued", "starting", "running", "waiting_input", "interrupting", "completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"}
+var turnStates = []string{
+	"queued", "starting", "running", "waiting_input", "interrupting", "completed", "failed", "timed_out", "cancelled", "interrupted",
+	"discarded",
+}
 
 // FitsType reports whether the trigger accepts events of a type and a source, apart from its
 // other conditions.

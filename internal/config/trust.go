@@ -161,7 +161,8 @@ func (s *Store) read() (storeFile, error) {
 		return file, fmt.Errorf("reading which files are trusted: %s is damaged (%w): remove it, then trust again what you trust", s.path, err)
 	}
 	if file.Version != version {
-		return file, fmt.Errorf("reading which files are trusted: %s is of version %d and this program knows version %d: use a newer duet-rpc, or remove it",
+		return file, fmt.Errorf("reading which files are trusted: %s is of version %d and this program knows version %d: use a newer duet-rpc, "+
+			"or remove it",
 			s.path, file.Version, version)
 	}
 	if file.Files == nil {

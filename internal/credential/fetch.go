@@ -41,7 +41,8 @@ func (k *Keys) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalo
 		return result, err
 	}
 	if key == "" {
-		return result, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s", service, outcome, service, config.KeyVariable(service))
+		return result, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s", service, outcome, service,
+			config.KeyVariable(service))
 	}
 	k.add(token.Session, strings.TrimSpace(key))
 	result.APIKey = key

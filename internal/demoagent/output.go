@@ -112,7 +112,8 @@ func (t *turn) link(ctx context.Context, _ argument) error {
 		return t.say(ctx, "The client opens no addresses. ")
 	}
 	id := t.newCallID()
-	err := t.elicit(ctx, acp.ElicitationRequest{Mode: "url", Message: "Sign in to the shop", ID: id, URL: "https://shop.example/sign-in?id=" + id})
+	err := t.elicit(ctx,
+		acp.ElicitationRequest{Mode: "url", Message: "Sign in to the shop", ID: id, URL: "https://shop.example/sign-in?id=" + id})
 	if err != nil {
 		return err
 	}
@@ -172,8 +173,9 @@ var permissionOptions = []acp.PermissionOption{
 // the name is also in the _meta of Claude Code's agent and of Duet.
 func (t *turn) newCall(name, title, kind string, rawInput any) acp.ToolCall {
 	return acp.ToolCall{
-		Kind: acp.KindToolCall, ToolCallID: t.newCallID(), Name: name, Title: title, ToolKind: kind, RawInput: encode(rawInput), Status: acp.ToolPending,
-		Meta: map[string]any{"duet": map[string]any{"toolName": name}, "claudeCode": map[string]any{"toolName": name}},
+		Kind: acp.KindToolCall, ToolCallID: t.newCallID(), Name: name, Title: title, ToolKind: kind, RawInput: encode(rawInput),
+		Status: acp.ToolPending,
+		Meta:   map[string]any{"duet": map[string]any{"toolName": name}, "claudeCode": map[string]any{"toolName": name}},
 	}
 }
 
@@ -240,7 +242,8 @@ func (t *turn) end(ctx context.Context, call acp.ToolCall, status string) error 
 	call.Status = status
 	t.session.look(func(*record) { t.rec.addTool(call) })
 	return t.update(context.WithoutCancel(ctx), acp.ToolCall{
-		Kind: acp.KindToolUpdate, ToolCallID: call.ToolCallID, Status: call.Status, Content: call.Content, RawInput: call.RawInput, RawOutput: call.RawOutput,
+		Kind: acp.KindToolUpdate, ToolCallID: call.ToolCallID, Status: call.Status, Content: call.Content, RawInput: call.RawInput,
+		RawOutput: call.RawOutput,
 	})
 }
 
@@ -420,7 +423,8 @@ func editable(text string) (*string, error) {
 
 func (t *turn) write(ctx context.Context, input *editInput) error {
 	if t.served().Can.FS.WriteTextFile {
-		_, err := askClient[acp.Empty](ctx, t.agent, acp.MethodWriteTextFile, acp.WriteTextFileParams{SessionID: t.id, Path: input.FilePath, Content: input.Content})
+		_, err := askClient[acp.Empty](ctx, t.agent, acp.MethodWriteTextFile,
+			acp.WriteTextFileParams{SessionID: t.id, Path: input.FilePath, Content: input.Content})
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", demoFile, err)
 		}

@@ -129,9 +129,11 @@ func keywords() []keyword {
 		{name: "ask", effect: replaces, run: (*turn).question, help: "asks the human a question and repeats the answer"},
 		{name: "form", effect: replaces, run: (*turn).form, help: "has the human fill in a form and repeats the values"},
 		{name: "link", effect: replaces, run: (*turn).link, help: "asks the human to open an address, and says that it is done"},
-		{name: "editor", form: ":TOOL", effect: replaces, run: (*turn).editor, help: "calls a tool of the human's editor, such as selection, and says its result"},
+		{name: "editor", form: ":TOOL", effect: replaces, run: (*turn).editor, help: "calls a tool of the human's editor, such as selection, " +
+			"and says its result"},
 		{name: "permit", form: ":N", most: 10_000, effect: replaces, run: (*turn).permits, help: "N tool calls, each asking permission"},
-		{name: "background", effect: replaces, run: (*turn).background, help: "starts a task that ends after the turn; then goes on by itself, with an edit"},
+		{name: "background", effect: replaces, run: (*turn).background, help: "starts a task that ends after the turn; then goes on by itself, " +
+			"with an edit"},
 		{name: "late", form: ":N", most: 10_000_000, effect: replaces, help: "N chunks of text after the turn, as fast as it can"},
 		{name: "goal", effect: replaces, help: "begins turn after turn by itself, 20 in all, until it is cancelled"},
 		{name: "fail", ends: true, run: (*turn).fail, help: "the prompt is answered with an error"},

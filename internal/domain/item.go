@@ -91,7 +91,9 @@ type MessageContent struct {
 
 // Equal reports whether both are the same.
 func (d ToolDetails) Equal(other ToolDetails) bool {
-	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal) &&
+	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(
+		d.Paths, other.Paths,
+	) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal) &&
 		slices.EqualFunc(d.Blocks, other.Blocks, Block.same) && bytes.Equal(d.Meta, other.Meta)
 }
 
@@ -193,7 +195,9 @@ type AttachmentInfo struct {
 
 // same reports whether two blocks are the same.
 func (b Block) same(other Block) bool {
-	return bytes.Equal(b.Annotations, other.Annotations) && bytes.Equal(b.Meta, other.Meta) && b.MIMEType == other.MIMEType && b.Type == other.Type && b.Name == other.Name && b.Title == other.Title &&
+	return bytes.Equal(b.Annotations, other.Annotations) && bytes.Equal(
+		b.Meta, other.Meta,
+	) && b.MIMEType == other.MIMEType && b.Type == other.Type && b.Name == other.Name && b.Title == other.Title &&
 		b.Description == other.Description && b.URI == other.URI && b.Attachment == other.Attachment && b.Size == other.Size && b.Binary == other.Binary
 }
 

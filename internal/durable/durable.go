@@ -81,7 +81,8 @@ func Rename(from, to string) error {
 func Unknown(err error) bool {
 	var failed *fs.PathError
 	return errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
-		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
+		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err,
+		syscall.ENAMETOOLONG)
 }
 
 // SyncFiles writes regular files below a root to the disk, with their names. Other files and

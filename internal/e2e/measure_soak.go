@@ -138,5 +138,8 @@ func (p *Process) RequireGoneWithin(promise time.Duration, watch *Stopwatch) {
 		case <-time.After(left):
 		}
 	}
-	require.Fail(p.T, "the process still runs", "%v after the start of its end, of which the program had %v\nstderr: %s", time.Since(watch.Began), watch.Had(), p.Log)
+	require.Fail(
+		p.T, "the process still runs", "%v after the start of its end, of which the program had %v\nstderr: %s", time.Since(watch.Began),
+		watch.Had(), p.Log,
+	)
 }

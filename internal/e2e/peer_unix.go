@@ -291,7 +291,10 @@ func (p *Peer) Until(what string, done func() bool) {
 	defer p.Mu.Unlock()
 	for !done() {
 		if p.err != nil || *late {
-			require.Fail(p.T, "timeout, or the end of the messages", "%s: %v; %d events%s\n%d notes %v", what, p.err, len(p.Events), tailOf(p.Events), len(p.notes), p.notes[max(0, len(p.notes)-12):])
+			require.Fail(
+				p.T, "timeout, or the end of the messages", "%s: %v; %d events%s\n%d notes %v", what, p.err, len(p.Events), tailOf(p.Events),
+				len(p.notes), p.notes[max(0, len(p.notes)-12):],
+			)
 		}
 		p.changed.Wait()
 	}

@@ -81,7 +81,9 @@ func (l Launch) Start(t testing.TB) *Process {
 		l.Watchdog = Watchdog
 	}
 	ctx, kill := context.WithTimeout(context.Background(), l.Watchdog)
-	p := &Process{T: t, Cmd: exec.CommandContext(ctx, l.Binary, append(slices.Clip(l.First), l.Args...)...), Log: &testkit.Text{}, Ended: make(chan struct{})}
+	p := &Process{T: t, Cmd: exec.CommandContext(
+		ctx, l.Binary, append(slices.Clip(l.First), l.Args...)...,
+	), Log: &testkit.Text{}, Ended: make(chan struct{})}
 	p.Cmd.Env = append(append(CleanEnvironment(), Homeless(t)...), l.Env...)
 
 	p.Cmd.SysProcAttr = l.Attributes
@@ -127,7 +129,9 @@ func (l Launch) Start(t testing.TB) *Process {
 // with a UTF-8 locale.
 func CleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return slices.ContainsFunc([]string{"DUET_", "NO_COLOR=", "EDITOR=", "VISUAL=", "TERM=", "LANG=", "LC_"}, func(read string) bool { return strings.HasPrefix(entry, read) })
+		return slices.ContainsFunc([]string{
+			"DUET_", "NO_COLOR=", "EDITOR=", "VISUAL=", "TERM=", "LANG=", "LC_",
+		}, func(read string) bool { return strings.HasPrefix(entry, read) })
 	}), "GORACE="+NoRaceDelay, "LC_ALL=C.UTF-8")
 }
 

@@ -56,7 +56,9 @@ const Lately = "--answer-within=4s"
 func NewSite(t testing.TB, more ...string) *Site {
 	t.Helper()
 	dir := t.TempDir()
-	s := &Site{T: t, Root: filepath.Join(dir, "project"), Home: filepath.Join(dir, "home"), Clients: new(atomic.Int32), DaemonStays: new(atomic.Bool), Others: new(atomic.Bool)}
+	s := &Site{T: t, Root: filepath.Join(
+		dir, "project",
+	), Home: filepath.Join(dir, "home"), Clients: new(atomic.Int32), DaemonStays: new(atomic.Bool), Others: new(atomic.Bool)}
 	require.NoError(t, os.MkdirAll(s.Root, 0o755))
 	require.NoError(t, os.MkdirAll(s.Home, 0o755))
 	s.Agents(strings.Join(more, ""))

@@ -288,7 +288,8 @@ func keepSessions(dir, abilities string) {
 			made++
 			return fmt.Sprintf("kept-%d-%d", os.Getpid(), made)
 		}
-		able := m.Method == "initialize" || m.Method == "session/new" || m.Method == "session/prompt" || has(strings.TrimPrefix(m.Method, "session/"))
+		able := m.Method == "initialize" || m.Method == "session/new" || m.Method == "session/prompt" || has(strings.TrimPrefix(m.Method,
+			"session/"))
 		switch {
 		case m.ID == nil:
 		case !able:
@@ -433,7 +434,9 @@ func (a *recordingPlayer) prompt(m agentMessage) {
 		return
 	}
 	a.calls++
-	call := members{"toolCallId": fmt.Sprint("call-", os.Getpid(), "-", a.calls), "title": "Do " + thing, "kind": "execute", "status": "pending", "rawInput": members{"command": "do " + thing}}
+	call := members{"toolCallId": fmt.Sprint(
+		"call-", os.Getpid(), "-", a.calls,
+	), "title": "Do " + thing, "kind": "execute", "status": "pending", "rawInput": members{"command": "do " + thing}}
 	if words[0] != "silently" {
 		call["sessionUpdate"] = "tool_call"
 		a.update(call)

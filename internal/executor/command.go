@@ -46,7 +46,8 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 		prompt = history + prompt
 	}
 	if ignored := settingsOf(t.Session); ignored != "" {
-		t.Problem(task.CodeIgnored, fmt.Sprintf("%s is a plain command, which is started as it is configured, without %s", t.Launch.Name, ignored))
+		t.Problem(task.CodeIgnored,
+			fmt.Sprintf("%s is a plain command, which is started as it is configured, without %s", t.Launch.Name, ignored))
 	}
 	argv, stdin := commandLine(t.Launch, prompt)
 	env, failed := t.Environment()
@@ -110,7 +111,9 @@ func withLinks(agent string, p catalog.ExecutePromptParams) (string, *task.Failu
 			uri = b.Resource.URI
 		}
 		if b.Type != "resource" && b.Type != "resource_link" {
-			return "", &task.Failure{Code: task.CodeContent, Message: fmt.Sprintf("%s is a plain command and takes no content of the type %s: it takes text, and links to resources", agent, b.Type)}
+			return "", &task.Failure{Code: task.CodeContent, Message: fmt.Sprintf(
+				"%s is a plain command and takes no content of the type %s: it takes text, and links to resources", agent, b.Type,
+			)}
 		}
 		text += "\n\n" + uri
 	}
@@ -233,7 +236,9 @@ func (s *commands) start(p catalog.RunCommandParams) (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.processes.Start(process.Spec{Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark, Subreaper: s.subreaper})
+	return s.processes.Start(process.Spec{
+		Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark, Subreaper: s.subreaper,
+	})
 }
 
 // Stop starts to end a command, and reports whether the command runs.

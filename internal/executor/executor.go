@@ -80,7 +80,8 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	}
 	x := &Executor{daemon: daemon, opts: opts, log: opts.Logger, tasks: make(map[string]*task.Task), stopped: make(map[string]time.Time)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
-	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate, HangUp: opts.Grace.HangUp})
+	x.processes = process.NewRunner(x.ctx, x.log,
+		process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate, HangUp: opts.Grace.HangUp})
 	x.terminals = NewTerminals(x.ctx, x.processes, daemon)
 	x.commands = newCommands(x.ctx, x.processes, opts.Subreaper, daemon)
 	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{
@@ -131,7 +132,8 @@ func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 	t.Prepare(*t.Params.Context)
 	d := x.drivers[cmp.Or(t.Launch.Driver, "acp")]
 	if d == nil {
-		return "", &task.Failure{Code: task.CodeExecutor, Message: fmt.Sprintf("%s: there is no driver %q: it is acp or command", t.Launch.Name, t.Launch.Driver)}
+		return "", &task.Failure{Code: task.CodeExecutor, Message: fmt.Sprintf("%s: there is no driver %q: it is acp or command", t.Launch.Name,
+			t.Launch.Driver)}
 	}
 	return d.Run(t)
 }

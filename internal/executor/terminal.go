@@ -450,9 +450,11 @@ func (s *Terminals) Spawn(p catalog.SpawnTerminalParams) (catalog.SpawnTerminalR
 	}
 	switch {
 	case err != nil && p.UseTmux:
-		return catalog.SpawnTerminalResult{}, internalError("tmux was not found: install it, or open the terminal without it", kindData{"tmux_not_found", "TMUX_NOT_FOUND"})
+		return catalog.SpawnTerminalResult{}, internalError("tmux was not found: install it, or open the terminal without it",
+			kindData{"tmux_not_found", "TMUX_NOT_FOUND"})
 	case err != nil:
-		return catalog.SpawnTerminalResult{}, internalError(fmt.Sprintf("the program %q was not found", argv[0]), kindData{Kind: "terminal_failed"})
+		return catalog.SpawnTerminalResult{}, internalError(fmt.Sprintf("the program %q was not found", argv[0]),
+			kindData{Kind: "terminal_failed"})
 	}
 	t := &terminal{set: s, id: process.RandomID("term_"), over: make(chan struct{})}
 	result := catalog.SpawnTerminalResult{
@@ -468,7 +470,8 @@ func (s *Terminals) Spawn(p catalog.SpawnTerminalParams) (catalog.SpawnTerminalR
 		}
 	}
 	if err != nil {
-		return catalog.SpawnTerminalResult{}, internalError("the terminal could not be opened: "+withoutPath(err).Error(), kindData{Kind: "terminal_failed"})
+		return catalog.SpawnTerminalResult{}, internalError("the terminal could not be opened: "+withoutPath(err).Error(),
+			kindData{Kind: "terminal_failed"})
 	}
 	result.PTYPID = t.proc.PID
 	s.mu.Lock()

@@ -53,9 +53,11 @@ func prompt(l domain.GateLoop) string {
 	var b strings.Builder
 	failing := l.Failing()
 	if len(failing) == 1 {
-		b.WriteString("Your work was checked, and a command that has to succeed fails. Mend what it complains of; it is run again when you are done.\n")
+		b.WriteString("Your work was checked, and a command that has to succeed fails. Mend what it complains of; it is run again when you are " +
+			"done.\n")
 	} else {
-		fmt.Fprintf(&b, "Your work was checked, and %d commands that have to succeed fail. Mend what they complain of; they are run again when you are done.\n", len(failing))
+		fmt.Fprintf(&b, "Your work was checked, and %d commands that have to succeed fail. Mend what they complain of; they are run again when "+
+			"you are done.\n", len(failing))
 	}
 	for _, r := range failing {
 		fmt.Fprintf(&b, "\n## %s: %s\n", r.Gate, r.Reason)

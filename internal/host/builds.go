@@ -82,7 +82,8 @@ func (b *builds) issue(version string) string {
 		return ""
 	}
 	clients := slices.Compact(slices.Sorted(maps.Values(b.others)))
-	return fmt.Sprintf("this daemon (%s) and a client (%s) are of different builds: the daemon is replaced when its work is done and no client of its own build is connected; `duet-rpc daemon stop` ends it before that",
+	return fmt.Sprintf("this daemon (%s) and a client (%s) are of different builds: the daemon is replaced when its work is done and no "+
+		"client of its own build is connected; `duet-rpc daemon stop` ends it before that",
 		version, clients[0])
 }
 

@@ -158,7 +158,8 @@ func whyUnavailable(p project.Project, err error) string {
 	var held *project.HeldError
 	switch {
 	case errors.As(err, &held):
-		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
+		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, "+
+			"or end it", held.PID)
 	case store.IsFull(err): // the error needs no prefix
 	case errors.As(err, new(*sqlite.OpenError)):
 		text += "; `duet-rpc doctor` says more"

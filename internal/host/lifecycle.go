@@ -72,7 +72,8 @@ const (
 )
 
 // errLost is the error of a daemon that has lost its files.
-var errLost = errors.New("the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended")
+var errLost = errors.New("the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has " +
+	"ended")
 
 func newLifecycle(d running, interruptWithin time.Duration, log *slog.Logger) *lifecycle {
 	return &lifecycle{daemon: d, interruptWithin: interruptWithin, log: log, stops: make(chan bool, 2)}

@@ -306,7 +306,8 @@ func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, dir string, skipped []c
 	case slices.ContainsFunc(skipped, func(s checkpoint.Skipped) bool {
 		return s.Reason == checkpoint.Untracked
 	}):
-		text = "Only the files that git tracks are recorded before turns, because there are too many others: add data and build output to .gitignore."
+		text = "Only the files that git tracks are recorded before turns, because there are too many others: add data and build output to " +
+			".gitignore."
 	default:
 		return
 	}

@@ -82,7 +82,8 @@ func (h *Hub) Latest() time.Time { return h.store.Latest() }
 func (h *Hub) Issues() []string {
 	issues := append(h.health.Issues(), h.checkpoints.issues()...)
 	if at := h.opts.Project.Replaced(); !at.IsZero() {
-		issues = append(issues, fmt.Sprintf("the project's directory is not the one from before %s, so rules, trust and answers from before do not count; `duet-rpc projects keep` lets them count again", at.Local().Format("2006-01-02 15:04")))
+		issues = append(issues, fmt.Sprintf("the project's directory is not the one from before %s, so rules, trust and answers from before do "+
+			"not count; `duet-rpc projects keep` lets them count again", at.Local().Format("2006-01-02 15:04")))
 	}
 	return issues
 }

@@ -80,7 +80,8 @@ func RefusalOf(err error) (r Refusal, ok bool) {
 // withoutCode returns a message without the name of its code (docs/protocol.md).
 func withoutCode(message string) string {
 	for _, name := range []string{
-		"Invalid params: ", "Invalid Request: ", "Internal error: ", "Task not found: ", "Task not cancellable: ", "Queue full: ", "Subsystem unavailable: ", "Overloaded: ",
+		"Invalid params: ", "Invalid Request: ", "Internal error: ", "Task not found: ", "Task not cancellable: ", "Queue full: ",
+		"Subsystem unavailable: ", "Overloaded: ",
 	} {
 		if sentence, found := strings.CutPrefix(message, name); found {
 			return sentence

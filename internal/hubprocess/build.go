@@ -78,7 +78,8 @@ func (e *IncompatibleError) Error() string {
 	if e.PID != 0 {
 		process = fmt.Sprintf("process %d, ", e.PID)
 	}
-	return fmt.Sprintf("the project's daemon (%s%s) is of another build and speaks protocol %d, this duet-rpc protocol %d: `duet-rpc daemon stop` ends it when its work is done, and with --force at once",
+	return fmt.Sprintf("the project's daemon (%s%s) is of another build and speaks protocol %d, this duet-rpc protocol %d: `duet-rpc daemon "+
+		"stop` ends it when its work is done, and with --force at once",
 		process, version, e.Protocol, Protocol)
 }
 

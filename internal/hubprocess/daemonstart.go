@@ -70,7 +70,8 @@ func (s *Settings) tooLate(
 		return &SilentError{PID: pid, Held: true}
 	}
 	if starter != nil && starter.PID != 0 {
-		return fmt.Errorf("process %d starts a daemon here, and has not finished within %v: try again, or end that process", starter.PID, s.StartWithin())
+		return fmt.Errorf("process %d starts a daemon here, and has not finished within %v: try again, or end that process", starter.PID,
+			s.StartWithin())
 	}
 	return err
 }

@@ -299,7 +299,8 @@ func (w *recorder) modeTaken(t store.Tx, turn domain.Turn) error {
 
 func sessionOf(s catalog.Session) domain.AgentSession {
 	now := domain.AgentSession{
-		Agent: s.Agent, Modes: selection(s.Mode), Models: selection(s.Model), Commands: s.Commands, Info: s.Info, Takes: s.Takes, Background: s.Background,
+		Agent: s.Agent, Modes: selection(s.Mode), Models: selection(s.Model), Commands: s.Commands, Info: s.Info, Takes: s.Takes,
+		Background: s.Background,
 	}
 	if s.Options != nil {
 		now.Options = []domain.AgentOption{}

@@ -71,7 +71,10 @@ func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams
 }
 
 // lateEvents are the types of events that ReportLate accepts.
-var lateEvents = []string{catalog.EventContentDelta, catalog.EventThinkingChunk, catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventNotice, catalog.EventCompaction, catalog.EventUsage}
+var lateEvents = []string{
+	catalog.EventContentDelta, catalog.EventThinkingChunk, catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventNotice,
+	catalog.EventCompaction, catalog.EventUsage,
+}
 
 // ReportLate stores an event of a task that has ended. The caller has checked that the executor
 // runs the session's agent.
@@ -231,7 +234,8 @@ func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecuteProm
 	}
 	result.Status = catalog.StatusFailed
 	result.Error = &catalog.ExecutionError{Code: CodeOutputMissing, Message: fmt.Sprintf(
-		"the agent has ended, but %s of it could not be stored, so output is missing here (%s); its work is done: look at the files, or continue it and ask", reports, r.first)}
+		"the agent has ended, but %s of it could not be stored, so output is missing here (%s); its work is done: look at the files, or "+
+			"continue it and ask", reports, r.first)}
 	return result
 }
 

@@ -89,7 +89,9 @@ func isSecret(name string) bool {
 	case "env", "environment", "headers", "authorization", "cookie":
 		return true
 	}
-	for _, end := range []string{"token", "secret", "password", "passphrase", "apikey", "privatekey", "accesskey", "credential", "credentials"} {
+	for _, end := range []string{
+		"token", "secret", "password", "passphrase", "apikey", "privatekey", "accesskey", "credential", "credentials",
+	} {
 		if strings.HasSuffix(name, end) {
 			return true
 		}

@@ -332,7 +332,8 @@ func (c *Clients) serve(key definition, s *session, server Server) {
 	late := time.AfterFunc(c.opts.Start, cancel)
 	s.transport, s.err = transportTo(server, c.start)
 	if s.err == nil {
-		client := mcp.NewClient(&mcp.Implementation{Name: "duet-rpc", Version: cmp.Or(c.opts.Version, "0")}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler)})
+		client := mcp.NewClient(&mcp.Implementation{Name: "duet-rpc", Version: cmp.Or(c.opts.Version, "0")},
+			&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler)})
 		s.client, s.err = client.Connect(ctx, s.transport.to, nil)
 		if s.err != nil && ctx.Err() != nil && c.ctx.Err() == nil {
 			s.err, s.late = fmt.Errorf("it does not answer within %v", c.opts.Start), true
@@ -423,7 +424,9 @@ func (t *transport) close(within time.Duration, ended func(mark string)) {
 func transportTo(server Server, start func(process.Spec) (*process.Process, error)) (transport, error) {
 	switch server.Type {
 	case "http":
-		return transport{to: &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: server.client(), DisableStandaloneSSE: true, MaxRetries: -1}}, nil
+		return transport{to: &mcp.StreamableClientTransport{
+			Endpoint: server.URL, HTTPClient: server.client(), DisableStandaloneSSE: true, MaxRetries: -1,
+		}}, nil
 	case "sse":
 		return transport{to: &mcp.SSEClientTransport{Endpoint: server.URL, HTTPClient: server.client()}}, nil
 	}
@@ -433,7 +436,8 @@ func transportTo(server Server, start func(process.Spec) (*process.Process, erro
 	case errors.Is(err, fs.ErrPermission):
 		return transport{}, fmt.Errorf("the program %q is not an executable file", server.Command)
 	case err != nil:
-		return transport{}, fmt.Errorf("the program %q was not found: install it, or correct the server's command in the configuration", server.Command)
+		return transport{}, fmt.Errorf("the program %q was not found: install it, or correct the server's command in the configuration",
+			server.Command)
 	}
 	p, err := start(process.Spec{Path: path, Argv: append([]string{server.Command}, server.Args...), CWD: server.Dir, Env: env, Stdin: true})
 	if err != nil {

@@ -88,7 +88,8 @@ func unanswered(ctx context.Context, err error, took time.Duration, todo string)
 		case "dial":
 			cause = "nothing takes connections there: "
 		case "proxyconnect":
-			cause, todo = "the proxy on the way to it takes no connections: ", "correct the variables that name the proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY)"
+			cause, todo = "the proxy on the way to it takes no connections: ", "correct the variables that name the proxy (HTTPS_PROXY, "+
+				"HTTP_PROXY, NO_PROXY)"
 		}
 	}
 	return &ServerProblem{Cause: cause + cut(err.Error()), Todo: todo}
@@ -161,9 +162,13 @@ func CheckServers(ctx context.Context, s catalog.MCPServer, dir string, agent pr
 	path, err := env.Find(s.Command, dir)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q is not an executable file", s.Command), Todo: "make it executable, or correct the server's command in the configuration"}
+		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf(
+			"the program %q is not an executable file", s.Command,
+		), Todo: "make it executable, or correct the server's command in the configuration"}
 	case err != nil:
-		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf("the program %q was not found", s.Command), Todo: "install it, or correct the server's command in the configuration"}
+		return "", &ServerProblem{NoProgram: true, Cause: fmt.Sprintf(
+			"the program %q was not found", s.Command,
+		), Todo: "install it, or correct the server's command in the configuration"}
 	}
 	return checkProgram(ctx, process.Spec{Path: path, Argv: append([]string{s.Command}, s.Args...), CWD: dir, Env: env, Stdin: true})
 }
@@ -181,7 +186,9 @@ func checkAddress(ctx context.Context, address string, proxy proxyFor) (found st
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
 	if err != nil {
-		return "", &ServerProblem{Cause: "nothing takes connections there: " + err.Error(), Todo: "start the server, or correct its url in the configuration"}
+		return "", &ServerProblem{
+			Cause: "nothing takes connections there: " + err.Error(), Todo: "start the server, or correct its url in the configuration",
+		}
 	}
 	conn.Close()
 	return "takes connections at " + host, nil
@@ -191,7 +198,9 @@ func checkAddress(ctx context.Context, address string, proxy proxyFor) (found st
 func webAddress(address string) (*url.URL, *ServerProblem) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &ServerProblem{Cause: fmt.Sprintf("%q is not a web address", public(address)), Todo: "correct the server's url in the configuration"}
+		return nil, &ServerProblem{
+			Cause: fmt.Sprintf("%q is not a web address", public(address)), Todo: "correct the server's url in the configuration",
+		}
 	}
 	return u, nil
 }
@@ -249,9 +258,13 @@ func (a answer) judge(took time.Duration) (found string, problem *ServerProblem)
 	case a.Error != nil:
 		return "", &ServerProblem{Cause: "it refuses to begin: " + cut(a.Error.Message), Todo: runIt}
 	case json.Unmarshal(a.Result, &result) != nil || result.ProtocolVersion == "":
-		return "", &ServerProblem{Cause: "its answer is not in the Model Context Protocol", Todo: "correct the server's command in the configuration"}
+		return "", &ServerProblem{
+			Cause: "its answer is not in the Model Context Protocol", Todo: "correct the server's command in the configuration",
+		}
 	}
-	return fmt.Sprintf("%s answers in %v", strings.TrimSpace(cmp.Or(result.ServerInfo.Name, "it")+" "+result.ServerInfo.Version), took.Round(time.Millisecond)), nil
+	return fmt.Sprintf(
+		"%s answers in %v", strings.TrimSpace(cmp.Or(result.ServerInfo.Name, "it")+" "+result.ServerInfo.Version), took.Round(time.Millisecond),
+	), nil
 }
 
 // checkProgram starts a program, sends initialize, and ends it. It kills the program when ctx ends.

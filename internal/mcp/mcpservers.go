@@ -196,7 +196,8 @@ type noticeKey struct {
 func NewServers(ctx context.Context, opts ServersOptions) *Servers {
 	s := &Servers{
 		opts: opts, room: make(chan struct{}, atOnce),
-		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker), notified: newRecent[noticeKey](remembered),
+		works: newRecent[mcpserversDefinition](remembered), tried: make(map[mcpserversDefinition][]asker),
+		notified: newRecent[noticeKey](remembered),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s

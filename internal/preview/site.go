@@ -50,7 +50,8 @@ func open(project string, c config.Preview) (*site, error) {
 		}
 		s.close()
 	}
-	return nil, loadFailed(nil, "there is nothing to show: none of %s has an index.html; build the project, or name its directory in [preview] of .duet.toml", strings.Join(usual, ", "))
+	return nil, loadFailed(nil, "there is nothing to show: none of %s has an index.html; build the project, or name its directory in "+
+		"[preview] of .duet.toml", strings.Join(usual, ", "))
 }
 
 // openNamed opens a configured directory. A name inside the project must resolve inside it, so that
@@ -67,11 +68,13 @@ func (s *site) openNamed(project, name string) error {
 	}
 	switch {
 	case errors.Is(err, errHidden):
-		return loadFailed(err, "the directory %s of [preview] is not shown: it is for Git or Duet, or a symbolic link leads to a hidden directory; name another one", s.name)
+		return loadFailed(err, "the directory %s of [preview] is not shown: it is for Git or Duet, or a symbolic link leads to a hidden "+
+			"directory; name another one", s.name)
 	case errors.Is(err, fs.ErrNotExist):
 		return loadFailed(err, "the directory %s of [preview] is not there; build the project", s.name)
 	case err != nil:
-		return loadFailed(err, "the directory %s of [preview] cannot be opened; if it is a symbolic link that leads out of the project, name the place that it leads to", s.name)
+		return loadFailed(err, "the directory %s of [preview] cannot be opened; if it is a symbolic link that leads out of the project, name "+
+			"the place that it leads to", s.name)
 	}
 	return nil
 }
@@ -161,7 +164,9 @@ func (s *site) open(name string) (*os.File, error) {
 }
 
 func (s *site) tooLong(name string, size int64, most int) error {
-	return loadFailed(nil, "%s is too long for a preview: it has %d KiB, and %d fit into a message on this connection", s.path(name), (size+1023)>>10, most>>10)
+	return loadFailed(
+		nil, "%s is too long for a preview: it has %d KiB, and %d fit into a message on this connection", s.path(name), (size+1023)>>10, most>>10,
+	)
 }
 
 func (s *site) path(name string) string { return filepath.ToSlash(s.name) + "/" + name }

@@ -34,7 +34,8 @@ type ForeignError struct {
 }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s belongs to user %d and is not used: take it over with chown, or name its directory in DUET_SAFE_DIRECTORIES or in safe_directories of your own configuration",
+	return fmt.Sprintf("%s belongs to user %d and is not used: take it over with chown, or name its directory in DUET_SAFE_DIRECTORIES or "+
+		"in safe_directories of your own configuration",
 		e.Path, e.UID)
 }
 

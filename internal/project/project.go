@@ -69,7 +69,8 @@ func (f finder) find(explicit string) (Project, error) {
 		p.unmoved = states.moveState(*moved, p.Root)
 	}
 	if explicit == "" && !SameFile(p.Root, f.home) && f.reserved(p.Root) {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s is a directory for many projects, not a project: go to a project's directory, or name one with --root", p.Root))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("%s is a directory for many projects, not a project: go to a project's directory, or name one with --root", p.Root))
 	}
 	if err := f.owners.CheckFile(p.ConfigFile()); err != nil {
 		if note := err.Error(); !slices.Contains(p.Notes, note) {
@@ -239,5 +240,6 @@ type NetworkError struct {
 }
 
 func (e *NetworkError) Error() string {
-	return fmt.Sprintf("the state directory %s is on a network file system (%s), where a database can be damaged: set %s to a directory on a local disk", e.Path, e.FileSystem, StateVariable)
+	return fmt.Sprintf("the state directory %s is on a network file system (%s), where a database can be damaged: set %s to a directory on "+
+		"a local disk", e.Path, e.FileSystem, StateVariable)
 }

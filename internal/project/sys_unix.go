@@ -71,7 +71,9 @@ func ofSystem(dir string) bool {
 		"/var", "/var/tmp", "/var/lib", "/var/cache", "/var/log", "/var/spool", "/var/run", "/var/mail", "/tmp", "":
 		return true
 	}
-	if slices.ContainsFunc([]string{"/usr/src/", "/usr/local/src/", "/usr/home/", "/dev/shm/"}, func(prefix string) bool { return strings.HasPrefix(dir, prefix) }) {
+	if slices.ContainsFunc([]string{
+		"/usr/src/", "/usr/local/src/", "/usr/home/", "/dev/shm/",
+	}, func(prefix string) bool { return strings.HasPrefix(dir, prefix) }) {
 		return false // people work there
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(dir), "/"), "/")

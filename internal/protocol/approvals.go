@@ -171,7 +171,9 @@ func (p DeleteRuleParams) Check() error {
 	if p.RuleID > 0 {
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: "rule_id", Expected: "the id of a rule, as rule.list lists it", Received: strconv.FormatInt(p.RuleID, 10)})
+	return server.InvalidParam(server.ParamError{
+		Param: "rule_id", Expected: "the id of a rule, as rule.list lists it", Received: strconv.FormatInt(p.RuleID, 10),
+	})
 }
 
 type DeleteRuleResult struct {

@@ -56,7 +56,9 @@ func checkEditorTool(param, tool string) error {
 	if slices.Contains(EditorTools, tool) {
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: param, Expected: "names of an editor's tools", Received: "another name", Accepted: EditorTools})
+	return server.InvalidParam(server.ParamError{
+		Param: param, Expected: "names of an editor's tools", Received: "another name", Accepted: EditorTools,
+	})
 }
 
 type EditorCallParams struct {

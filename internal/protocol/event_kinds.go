@@ -57,13 +57,15 @@ type EventKind struct {
 // EventKinds are all kinds of events, in the order of initialize.
 var EventKinds = []EventKind{
 	eventKind[TurnStateEvent](KindTurnState,
-		"every change of a turn's state. Without `seq`: the disk is full, and the daemon stores the end of the turn when there is space", domain.EventTurnState),
+		"every change of a turn's state. Without `seq`: the disk is full, and the daemon stores the end of the turn when there is "+
+			"space", domain.EventTurnState),
 	eventKind[Item](KindItemAdded,
 		"a message, thought or notice is complete. A message comes again if the agent adds text after its turn", domain.EventMessage),
 	eventKind[Item](KindItemChanged,
 		"a tool call starts, changes or ends", domain.EventToolCall),
 	eventKind[TextEvent](KindText,
-		"text of a message in progress: the first of a message at once, then at most 20 a second, or as `delta_interval_ms` of `event.subscribe` says", domain.EventDelta),
+		"text of a message in progress: the first of a message at once, then at most 20 a second, or as `delta_interval_ms` of "+
+			"`event.subscribe` says", domain.EventDelta),
 	eventKind[TextEvent](KindThought,
 		"text of a thought in progress, at the pace of `text.delta`", domain.EventThoughtDelta),
 	eventKind[ApprovalOpenedEvent](KindApprovalOpened,
@@ -71,9 +73,11 @@ var EventKinds = []EventKind{
 	eventKind[ApprovalClosedEvent](KindApprovalClosed,
 		"the end of a question", domain.EventApprovalResolved),
 	eventKind[SessionEvent](KindSession,
-		"settings, title, mode, or the agent's own session changed; absent members did not", domain.EventSettings, domain.EventNativeSession, domain.EventAgentMode),
+		"settings, title, mode, or the agent's own session changed; absent members did "+
+			"not", domain.EventSettings, domain.EventNativeSession, domain.EventAgentMode),
 	eventKind[SessionDeletedEvent](KindSessionDeleted,
-		"turns of a session were deleted (`session.delete`). The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else", domain.EventSessionDeleted),
+		"turns of a session were deleted (`session.delete`). The log keeps the numbers of deleted events and sends them to no client: a client "+
+			"that resumes after one of them misses nothing else", domain.EventSessionDeleted),
 	eventKind[QueueEvent](KindQueue,
 		"a client edited a queued prompt, or moved it within the queue of its session", domain.EventQueue),
 	eventKind[PlanEvent](KindPlan,
@@ -89,9 +93,14 @@ var EventKinds = []EventKind{
 	eventKind[AgentSessionEvent](KindAgentSession,
 		"the agent's report about its session changed; the event has the changed parts, each whole", domain.EventAgentSession),
 	eventKind[AgentErrorEvent](KindAgentError,
-		"an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a turn), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a notice, which the session keeps", domain.EventAgentError),
+		"an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 "+
+			"MiB; 64 MiB in a turn), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent "+
+			"has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current "+
+			"mode. These also come as a notice, which the session keeps", domain.EventAgentError),
 	eventKind[SilentEvent](KindAgentSilent,
-		"an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr meanwhile; with `ended`, it works again. The silence also ends when the turn ends, is interrupted or waits for input. Its error output, or a silence of a minute or longer, then comes as a notice, which the session keeps", domain.EventAgentSilent),
+		"an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr "+
+			"meanwhile; with `ended`, it works again. The silence also ends when the turn ends, is interrupted or waits for input. Its error "+
+			"output, or a silence of a minute or longer, then comes as a notice, which the session keeps", domain.EventAgentSilent),
 	eventKind[AgentUpdateEvent](KindAgentUpdate,
 		"an agent's update of an unknown kind", domain.EventAgentUpdate),
 	eventKind[GateIterationEvent](KindGateIteration,
@@ -103,7 +112,8 @@ var EventKinds = []EventKind{
 	eventKind[GatesEndedEvent](KindGatesEnded,
 		"the work with gates has ended", domain.EventLoopEnded),
 	eventKind[TriggerFiredEvent](KindTrigger,
-		"a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)). If a turn started, the event names it", domain.EventTrigger),
+		"a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)). If a turn started, the event names "+
+			"it", domain.EventTrigger),
 	eventKind[BuildEvent](KindBuild,
 		"a build of the project (`build.run`) has started or ended; its caller gets more. It belongs to no turn", domain.EventBuild),
 	eventKind[TerminalOutputEvent](KindTerminalOutput,
@@ -113,11 +123,13 @@ var EventKinds = []EventKind{
 	eventKind[TerminalLaggedEvent](KindTerminalLagged,
 		"you did not keep up: output of a terminal was omitted", domain.EventTerminalLagged),
 	eventKind[SecretEvent](KindSecret,
-		"a key is needed; answer with `secret.provide`. It is not in the log; a client that subscribes while it is pending gets it, too", domain.EventSecretRequested),
+		"a key is needed; answer with `secret.provide`. It is not in the log; a client that subscribes while it is pending gets it, "+
+			"too", domain.EventSecretRequested),
 	eventKind[LaggedEvent](KindLagged,
 		"you did not keep up: deltas were omitted, and nothing else", domain.EventLagged),
 	eventKind[LogDamagedEvent](KindLogDamaged,
-		"the database is damaged and these events cannot be read, whatever you subscribed to; the events after them follow", domain.EventLogDamaged),
+		"the database is damaged and these events cannot be read, whatever you subscribed to; the events after them "+
+			"follow", domain.EventLogDamaged),
 	eventKind[DaemonEvent](KindDaemonSilent,
 		"the daemon does not answer (the editor's process sends this)"),
 	eventKind[DaemonEvent](KindDaemonAnswers,

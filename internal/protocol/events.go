@@ -82,8 +82,9 @@ func data(e domain.Event) any {
 	case domain.ApprovalRequested:
 		answers := domain.AnswersOf(p.Type, p.Elicitation, p.Options)
 		return &ApprovalOpenedEvent{
-			ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: ApprovalType(p.Type), ToolName: p.Tool, ToolInput: p.Input,
-			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options,
+			ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: ApprovalType(p.Type), ToolName: p.Tool,
+			ToolInput: p.Input,
+			ToolKind:  p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options,
 			OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths, Diffs: p.Diffs, Plan: p.Plan, Details: p.Details,
 			Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened,
 			Replayed: p.Replayed, Truncated: p.Truncated, Elicitation: ElicitationOf(p.Elicitation),

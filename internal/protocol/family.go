@@ -100,7 +100,8 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)
 	case domain.KindInvalidToken:
-		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, familyData{Reason: "invalid-session-token", Kind: "invalid_session_token"})
+		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message,
+			familyData{Reason: "invalid-session-token", Kind: "invalid_session_token"})
 	}
 	code, known := f.Codes[e.Kind]
 	if !known {

@@ -276,7 +276,9 @@ func (t *Turn) AtMost() int {
 	if t.Modes != nil || t.AgentSession != nil {
 		return math.MaxInt32
 	}
-	total := 4096 + TextAtMost(t.Texts()...) + TextAtMost(&t.Summary, &t.Title, &t.SessionTitle, &t.Model, &t.WorkingDir, &t.AgentSessionID, &t.CallerID, &t.Agent, &t.StopReason)
+	total := 4096 + TextAtMost(t.Texts()...) + TextAtMost(
+		&t.Summary, &t.Title, &t.SessionTitle, &t.Model, &t.WorkingDir, &t.AgentSessionID, &t.CallerID, &t.Agent, &t.StopReason,
+	)
 	return total + ListsAtMost(t.AdditionalDirectories, t.UnansweredServers, t.Worktree, t.AuthMethods, t.Gates)
 }
 

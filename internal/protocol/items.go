@@ -26,7 +26,9 @@ func (p ItemsParams) Check() error {
 	case p.Key != "" && p.Turn == "":
 		return NotEmpty("turn", "")
 	case p.Before != nil && p.After != nil:
-		return server.InvalidParam(server.ParamError{Param: "after", Expected: "to be left out beside before", Received: strconv.FormatInt(*p.After, 10)})
+		return server.InvalidParam(server.ParamError{
+			Param: "after", Expected: "to be left out beside before", Received: strconv.FormatInt(*p.After, 10),
+		})
 	}
 	return nil
 }

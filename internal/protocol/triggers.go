@@ -151,11 +151,15 @@ type AutomationExecution struct {
 
 // AutomationOf returns the triggers as daemon.status has them.
 func AutomationOf(l TriggerList) AutomationStatus {
-	r := AutomationStatus{Enabled: l.Enabled, RuleCount: len(l.Triggers), Rules: []AutomationRule{}, RecentExecutions: []AutomationExecution{}, Problem: l.Problem, Issues: l.Issues}
+	r := AutomationStatus{
+		Enabled: l.Enabled, RuleCount: len(l.Triggers), Rules: []AutomationRule{}, RecentExecutions: []AutomationExecution{}, Problem: l.Problem,
+		Issues: l.Issues,
+	}
 	for _, t := range l.Triggers {
 		r.Rules = append(r.Rules, AutomationRule{
 			ID: t.ID, Trigger: t.Event, Action: t.Action, Enabled: t.Enabled, CooldownMS: t.CooldownMS, RequiresApproval: t.RequiresApproval,
-			Description: t.Description, Conditions: t.Conditions, When: t.When, LastFired: t.LastFired, NextFire: t.NextFire, From: t.From, File: t.File, Line: t.Line,
+			Description: t.Description, Conditions: t.Conditions, When: t.When, LastFired: t.LastFired, NextFire: t.NextFire, From: t.From,
+			File: t.File, Line: t.Line,
 		})
 	}
 	for _, x := range slices.Backward(l.Recent) {

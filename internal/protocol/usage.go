@@ -20,7 +20,9 @@ func (b *TurnBudget) Check() error {
 	if b == nil || b.CostUSD >= 0 {
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: "budget.cost_usd", Expected: "number from 0 on", Received: strconv.FormatFloat(b.CostUSD, 'g', -1, 64)})
+	return server.InvalidParam(server.ParamError{
+		Param: "budget.cost_usd", Expected: "number from 0 on", Received: strconv.FormatFloat(b.CostUSD, 'g', -1, 64),
+	})
 }
 
 type UsageParams struct {

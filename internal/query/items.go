@@ -55,7 +55,8 @@ func (q *Queries) ItemsWithKey(ctx context.Context, id, key string) ([]Entry, er
 		return nil, store.Explain(err)
 	}
 	head := domain.TurnHead{
-		ID: s.Turn.ID, Session: s.Turn.Session, Number: s.Turn.Number, HumanLayerSession: s.HumanLayerSession, State: s.State, ErrorCode: s.ErrorCode,
+		ID: s.Turn.ID, Session: s.Turn.Session, Number: s.Turn.Number, HumanLayerSession: s.HumanLayerSession, State: s.State,
+		ErrorCode: s.ErrorCode,
 	}
 	open, err := q.unfinished(ctx, head)
 	if err != nil {
@@ -68,7 +69,9 @@ func (q *Queries) ItemsWithKey(ctx context.Context, id, key string) ([]Entry, er
 	return entries, store.Explain(q.addApprovals(ctx, entries))
 }
 
-func (q *Queries) itemsBefore(ctx context.Context, s domain.TurnInSession, chain []domain.TurnHead, before int64, limit int) (page []Entry, err error) {
+func (q *Queries) itemsBefore(
+	ctx context.Context, s domain.TurnInSession, chain []domain.TurnHead, before int64, limit int,
+) (page []Entry, err error) {
 	last, err := q.placeOf(ctx, chain, before, len(chain)-1)
 	if err != nil {
 		return nil, err
@@ -96,7 +99,9 @@ func (q *Queries) itemsBefore(ctx context.Context, s domain.TurnInSession, chain
 	return page, nil
 }
 
-func (q *Queries) itemsAfter(ctx context.Context, s domain.TurnInSession, chain []domain.TurnHead, after int64, limit int) (page []Entry, err error) {
+func (q *Queries) itemsAfter(
+	ctx context.Context, s domain.TurnInSession, chain []domain.TurnHead, after int64, limit int,
+) (page []Entry, err error) {
 	first, err := q.placeOf(ctx, chain, after, 0)
 	if err != nil {
 		return nil, err

@@ -131,7 +131,9 @@ func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 }
 
 // Usage returns the usage of turns, and with by also per day, agent, session or model.
-func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) (total domain.Usage, rows []domain.UsageRow, err error) {
+func (q *Queries) Usage(
+	ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time,
+) (total domain.Usage, rows []domain.UsageRow, err error) {
 	if total, err = q.store.Usage(ctx, f, now); err == nil && by != "" {
 		rows, err = q.store.UsageBy(ctx, f, by, now)
 	}

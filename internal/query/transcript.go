@@ -119,7 +119,8 @@ func (q *Queries) addItems(ctx context.Context, c *Transcript, turn domain.TurnH
 
 func entryOf(s domain.TurnInSession, turn domain.TurnHead, i domain.Item) Entry {
 	return Entry{
-		Item: i, Of: turn, SessionID: turn.HumanLayerSession, State: turn.State, Native: s.Session.NativeSession, Open: i.ID == 0 && !turn.State.Ended(),
+		Item: i, Of: turn, SessionID: turn.HumanLayerSession, State: turn.State, Native: s.Session.NativeSession,
+		Open:      i.ID == 0 && !turn.State.Ended(),
 		Cancelled: turn.State == domain.Cancelled && i.Kind == domain.ItemMessage && i.Role == "user",
 	}
 }

@@ -30,7 +30,9 @@ func archiveKind(archive string) string {
 	if err != nil {
 		return ""
 	}
-	for suffix, kind := range map[string]string{".tar.gz": ".tar.gz", ".tgz": ".tar.gz", ".tar.bz2": ".tar.bz2", ".tbz2": ".tar.bz2", ".zip": ".zip"} {
+	for suffix, kind := range map[string]string{
+		".tar.gz": ".tar.gz", ".tgz": ".tar.gz", ".tar.bz2": ".tar.bz2", ".tbz2": ".tar.bz2", ".zip": ".zip",
+	} {
 		if strings.HasSuffix(strings.ToLower(u.Path), suffix) {
 			return kind
 		}

@@ -104,7 +104,8 @@ func (e Entry) planBinary(c Choice) (Plan, error) {
 	case c.SHA256 != "":
 		digest = strings.ToLower(c.SHA256)
 	case digest == "":
-		return Plan{}, errors.New("the registry has no checksum (sha256) of the archive: take another way, or give the checksum that the agent's makers publish with --sha256")
+		return Plan{}, errors.New("the registry has no checksum (sha256) of the archive: take another way, or give the checksum that the " +
+			"agent's makers publish with --sha256")
 	}
 	if !IsDigest(digest) {
 		return Plan{}, errors.New("a checksum is 64 hexadecimal digits")

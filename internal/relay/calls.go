@@ -181,8 +181,9 @@ func hubLost(why string) *jsonrpc2.Error {
 }
 
 var (
-	lostUnanswered = hubLost("the process that runs the agents has gone before it answered; another one takes its place, so the request may be sent again")
-	lostUnsent     = hubLost("no process that runs the agents could be reached in time; the request was not carried out and may be sent again")
+	lostUnanswered = hubLost("the process that runs the agents has gone before it answered; another one takes its place, so the request may " +
+		"be sent again")
+	lostUnsent = hubLost("no process that runs the agents could be reached in time; the request was not carried out and may be sent again")
 )
 
 // codeHubSilent is the error code of a request whose hub does not answer.

@@ -123,7 +123,9 @@ func (r *Relay) declareSilent(hub *link) {
 		return
 	}
 	r.silence = why
-	answers := r.calls.answerShort(hubSilent(why+"; the request may still be carried out, should the daemon go on: look before you send it again", false))
+	answers := r.calls.answerShort(hubSilent(
+		why+"; the request may still be carried out, should the daemon go on: look before you send it again", false,
+	))
 	r.opts.Logger.Warn(why, "pending", len(answers))
 	r.logState(stateSilent)
 	for _, answer := range answers {

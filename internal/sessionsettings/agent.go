@@ -43,7 +43,9 @@ func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 
 // Check refuses a mode, model or option value that the session's agent is known not to have. "" and
 // nil are not checked. An agent without reports is asked when it starts.
-func (ts *Settings) Check(ctx context.Context, from store.Reader, session int64, agent, mode, model string, options map[string]string) error {
+func (ts *Settings) Check(
+	ctx context.Context, from store.Reader, session int64, agent, mode, model string, options map[string]string,
+) error {
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
 	}
@@ -103,7 +105,11 @@ func (ts *Settings) setInBackground(s domain.TurnInSession, c domain.SettingsCha
 		return
 	}
 	report, _ := json.Marshal(map[string]string{"code": "SETTING_REFUSED", "message": refused.Error()})
-	if err := ts.opts.Turns.Write(ts.ctx, func(t store.Tx) error { return announce(t, s.Turn, domain.AgentErrorReported{Report: report}) }); err != nil {
+	if err := ts.opts.Turns.Write(ts.ctx, func(t store.Tx) error {
+		return announce(
+			t, s.Turn, domain.AgentErrorReported{Report: report},
+		)
+	}); err != nil {
 		ts.opts.Logger.Warn("an agent refused a setting, and this cannot be recorded", "err", err)
 	}
 }
@@ -168,7 +174,8 @@ func CheckContent(agent string, reported domain.AgentSession, list []domain.Cont
 	}
 	for _, c := range list {
 		if c.Type == domain.BlockImage && !reported.Takes.Image || c.Type == domain.BlockAudio && !reported.Takes.Audio {
-			return domain.Invalid("content", fmt.Sprintf("what the agent %s takes in prompts: %s", agent, reported.Takes), "content of the type "+c.Type)
+			return domain.Invalid("content", fmt.Sprintf("what the agent %s takes in prompts: %s", agent, reported.Takes),
+				"content of the type "+c.Type)
 		}
 	}
 	return nil
@@ -185,7 +192,10 @@ func checkMode(agent config.Agent, reported domain.AgentSession, mode string) er
 	case slices.Contains(known, mode):
 		return nil
 	case agent.Driver == config.DriverCommand && mode == catalog.ModePlan:
-		return domain.Invalid("permission_mode", "a mode that Duet can enforce for the agent "+agent.Name+": it is a plain command, which acts without asking", fmt.Sprintf("%q", mode), known...)
+		return domain.Invalid(
+			"permission_mode", "a mode that Duet can enforce for the agent "+agent.Name+": it is a plain command, which acts without asking",
+			fmt.Sprintf("%q", mode), known...,
+		)
 	case agent.Driver == config.DriverCommand, reported.Modes != nil && !reported.TellsModes():
 		return domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode), known...)
 	case reported.Modes == nil: // not reported yet
@@ -215,7 +225,8 @@ func checkOptions(agent string, reported domain.AgentSession, wanted map[string]
 			return domain.Invalid("options", "options of the agent "+agent, fmt.Sprintf("%q", id), known...)
 		}
 		if value := wanted[id]; value != "" && len(option.Choices) > 0 && !slices.Contains(domain.IDs(option.Choices), value) {
-			return domain.Invalid("options."+id, "a value that the agent "+agent+" has for it", fmt.Sprintf("%q", value), domain.IDs(option.Choices)...)
+			return domain.Invalid("options."+id, "a value that the agent "+agent+" has for it", fmt.Sprintf("%q", value),
+				domain.IDs(option.Choices)...)
 		}
 	}
 	return nil
@@ -260,7 +271,8 @@ func (ts *Settings) giveTo(t store.Tx, session *domain.Session, agent string, ch
 	}
 	for _, turn := range turns {
 		if turn.State != domain.Draft {
-			return domain.Errorf(domain.KindBadState, "%s is %s: its session can get another agent when it has ended", turn.Label(), turn.State.Words())
+			return domain.Errorf(domain.KindBadState, "%s is %s: its session can get another agent when it has ended", turn.Label(),
+				turn.State.Words())
 		}
 		turn.Agent, turn.Mode, turn.AgentMode = agent, askingMode(turn.Mode), ""
 		if err := t.UpdateTurn(turn); err != nil {

@@ -81,7 +81,9 @@ func (r *reader) part(c call) Part {
 			p.required = append(p.required, a.name+"=")
 		}
 	}
-	p.Text = strings.Join(slices.DeleteFunc([]string{strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " ")}, func(s string) bool { return s == "" }), " ")
+	p.Text = strings.Join(slices.DeleteFunc([]string{
+		strings.Join(set, " "), join(c.words), strings.Join(c.redirections, " "),
+	}, func(s string) bool { return s == "" }), " ")
 	if len(c.words) == 0 {
 		return p
 	}
@@ -143,7 +145,9 @@ func (r *reader) words(words []word, byEnv bool) {
 
 // isName reports whether a text can only be the name of a program, for every shell.
 func isName(text string) bool {
-	return text != "" && !strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "%") && !strings.HasPrefix(text, "-") && !strings.Contains(text, "=")
+	return text != "" && !strings.HasPrefix(
+		text, "=",
+	) && !strings.HasPrefix(text, "%") && !strings.HasPrefix(text, "-") && !strings.Contains(text, "=")
 }
 
 var duration = lazyregexp.New(`^[0-9]+(\.[0-9]+)?[smhd]?$`)

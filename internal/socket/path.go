@@ -41,7 +41,8 @@ func Path(stateDir string) (path string, indirect bool, err error) {
 			return path, true, nil
 		}
 	}
-	return "", false, fmt.Errorf("finding the socket of %s: its path is too long, and so is that in every directory of temporary files: set XDG_RUNTIME_DIR to a short one", stateDir)
+	return "", false, fmt.Errorf("finding the socket of %s: its path is too long, and so is that in every directory of temporary files: set "+
+		"XDG_RUNTIME_DIR to a short one", stateDir)
 }
 
 // indirectDirs returns the directories for sockets whose own path is too long, best first.
@@ -112,7 +113,8 @@ func Find(stateDir string) (string, error) {
 	line, rest, whole := bytes.Cut(text, []byte("\n"))
 	announced := string(line)
 	if !whole || len(rest) > 0 || !filepath.IsAbs(announced) || len(announced) > longestPath {
-		return "", fmt.Errorf("finding the socket of %s: its file %q does not hold one path: remove it and start the daemon again", stateDir, announceName)
+		return "", fmt.Errorf("finding the socket of %s: its file %q does not hold one path: remove it and start the daemon again", stateDir,
+			announceName)
 	}
 	if filepath.Base(announced) != filepath.Base(path) || !isIndirectDir(filepath.Dir(announced)) {
 		return path, nil

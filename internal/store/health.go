@@ -354,7 +354,8 @@ func Explain(err error) error {
 	case IsLost(err):
 		return unavailable(textLost+"; nothing of this was kept: try again", err)
 	case IsLocked(err):
-		return unavailable("another process has the database and does not let go of it: nothing was changed; end it (sqlite3, a backup, or a duet-rpc that was stopped) and try again", err)
+		return unavailable("another process has the database and does not let go of it: nothing was changed; end it (sqlite3, a backup, or a "+
+			"duet-rpc that was stopped) and try again", err)
 	case IsDamaged(err):
 		return unavailable(TextDamaged, err)
 	}

@@ -177,7 +177,8 @@ func (r *Registry) executorOf(id string) (executor Executor, taken bool, err err
 // usable returns an error for a terminal that people may only watch.
 func (t *terminal) usable() error {
 	if t.executor == nil {
-		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s belongs to an agent and can only be watched; stop its turn to end it", t.ID)
+		return domain.Errorf(domain.KindTerminalReadOnly, "the terminal %s belongs to an agent and can only be watched; stop its turn to end it",
+			t.ID)
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func (r *Registry) admit(id string, p AttachParams) (*terminal, error) {
 	case err != nil:
 		return nil, err
 	case term.holder != nil:
-		return nil, domain.Errorf(domain.KindTerminalTaken, "another client has the descriptor of the terminal %s; watch it when that client has given the descriptor back", id)
+		return nil, domain.Errorf(domain.KindTerminalTaken, "another client has the descriptor of the terminal %s; watch it when that client "+
+			"has given the descriptor back", id)
 	case !p.Descriptor:
 		return term, nil
 	}

@@ -116,8 +116,9 @@ func Open(ctx context.Context, r store.Reader, turn int64) (*domain.Item, error)
 	m := messageOf(pieces)
 	last := pieces[len(pieces)-1]
 	return &domain.Item{
-		Session: last.Session, Turn: turn, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(), Data: m.data(),
-		Seq: last.Seq, Created: pieces[0].Time, Updated: last.Time,
+		Session: last.Session, Turn: turn, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(),
+		Data: m.data(),
+		Seq:  last.Seq, Created: pieces[0].Time, Updated: last.Time,
 	}, nil
 }
 

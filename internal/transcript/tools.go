@@ -248,7 +248,9 @@ func (w *Writer) announceTool(t store.Tx, turn domain.Turn, before, item domain.
 		changed.Result = item.Result
 		changed.Truncated = cutText(&changed.Result)
 	}
-	if details := detailsOf(item); !ended || details != nil && details.RefusedBy != "" || !bytes.Equal(before.Input, item.Input) || !sameDetails(detailsOf(before), details) {
+	if details := detailsOf(item); !ended || details != nil && details.RefusedBy != "" || !bytes.Equal(
+		before.Input, item.Input,
+	) || !sameDetails(detailsOf(before), details) {
 		changed.Input, changed.Details = item.Input, details
 	}
 	if len(changed.Input) > domain.MaxEventText {

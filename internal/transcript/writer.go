@@ -87,7 +87,8 @@ func (w *Writer) CloseMessage(t store.Tx, turn *domain.Turn) error {
 	}
 	kind, key, parent, text, data := m.kind(), m.key, m.parent, m.text.String(), m.data()
 	w.open.drop(t, turn.ID) // if a later step fails, the message stays open in the log
-	seq, err := w.announceMessage(t, *turn, domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text, Meta: m.meta})
+	seq, err := w.announceMessage(t, *turn,
+		domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text, Meta: m.meta})
 	if err != nil {
 		return err
 	}
@@ -244,7 +245,8 @@ func (w *Writer) Compacted(t store.Tx, turn domain.Turn, c catalog.Compaction) e
 
 // SessionReplaced notes that a turn's agent has lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, turn domain.Turn) error {
-	return w.say(t, turn, "session_replaced", "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used, but not their results.")
+	return w.say(t, turn, "session_replaced", "The agent had lost its session. A new session received the conversation so far: the messages "+
+		"and which tools were used, but not their results.")
 }
 
 // Codes of errors that end no turn and are part of the transcript, see [Writer.ErrorReported].
@@ -299,7 +301,8 @@ func (w *Writer) Note(t store.Tx, turn domain.Turn, subtype, text string) error 
 
 // ForkedLater notes that a turn's agent forked its own session after that had already continued.
 func (w *Writer) ForkedLater(t store.Tx, turn domain.Turn) error {
-	return w.say(t, turn, "forked_later", "The session from which this was forked continued meanwhile: the agent may know more of it than is shown here.")
+	return w.say(t, turn, "forked_later", "The session from which this was forked continued meanwhile: the agent may know more of it than "+
+		"is shown here.")
 }
 
 // DenialEndedTurn notes, after the open message, that a turn's agent ended its turn because
@@ -415,7 +418,9 @@ func (w *Writer) Late(t store.Tx, turn domain.Turn, d catalog.ContentDelta, thou
 	item.Content, item.Updated = clean(item.Content+d.Delta.Text), t.Now()
 	meta := patched(metaOf(item.Data), d.Meta)
 	item.Data = withMeta(item.Data, meta)
-	if item.Seq, err = w.announceMessage(t, turn, domain.MessageAdded{Type: kind, Key: item.Key, ParentID: item.ParentID, Role: item.Role, Text: item.Content, Meta: meta}); err != nil {
+	if item.Seq, err = w.announceMessage(
+		t, turn, domain.MessageAdded{Type: kind, Key: item.Key, ParentID: item.ParentID, Role: item.Role, Text: item.Content, Meta: meta},
+	); err != nil {
 		return err
 	}
 	if kind == domain.ItemMessage {

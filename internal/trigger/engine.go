@@ -208,7 +208,9 @@ type Event struct {
 
 // members returns the event as conditions and templates see it.
 func (e Event) members() map[string]any {
-	return map[string]any{"type": e.Type, "source": e.Source, "timestamp": e.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00"), "payload": e.Payload}
+	return map[string]any{
+		"type": e.Type, "source": e.Source, "timestamp": e.Time.UTC().Format("2006-01-02T15:04:05.000Z07:00"), "payload": e.Payload,
+	}
 }
 
 // JSON returns the event as an object.

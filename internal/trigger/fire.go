@@ -60,7 +60,8 @@ func (e *Engine) consider(ctx context.Context, t config.Trigger, event Event) er
 func executionOf(t config.Trigger, event Event) domain.TriggerExecution {
 	does, _ := json.Marshal(renderAction(t.Action, event)) // texts and a number
 	return domain.TriggerExecution{
-		Trigger: t.ID, Key: event.key, EventType: event.Type, EventSource: event.Source, Event: event.JSON(), Action: t.Action.Type, Does: does, Depth: event.depth,
+		Trigger: t.ID, Key: event.key, EventType: event.Type, EventSource: event.Source, Event: event.JSON(), Action: t.Action.Type, Does: does,
+		Depth: event.depth,
 	}
 }
 
@@ -98,9 +99,14 @@ func (e *Engine) admit(tx store.Tx, t config.Trigger, automation config.Automati
 	x := executionOf(t, event)
 	switch {
 	case event.depth >= automation.MaxDepth:
-		x.Status, x.Error = domain.TriggerDepthLimited, fmt.Sprintf("triggers began %d sessions in a row, the limit of automation.max_depth; this one was not begun", event.depth)
+		x.Status, x.Error = domain.TriggerDepthLimited, fmt.Sprintf(
+			"triggers began %d sessions in a row, the limit of automation.max_depth; this one was not begun", event.depth,
+		)
 	case state.Count >= automation.MaxPerHour:
-		x.Status, x.Error = domain.TriggerRateLimited, fmt.Sprintf("it has acted %d times since %s, the limit of automation.max_per_hour; it acts again in the next hour", state.Count, state.Window.Format(time.RFC3339))
+		x.Status, x.Error = domain.TriggerRateLimited, fmt.Sprintf(
+			"it has acted %d times since %s, the limit of automation.max_per_hour; it acts again in the next hour", state.Count,
+			state.Window.Format(time.RFC3339),
+		)
 	default:
 		state.Count++
 		state.Fired, state.Limited = now, ""
@@ -184,7 +190,9 @@ func (e *Engine) session(does domain.TriggerAction, x *domain.TriggerExecution, 
 	}
 	return Begin{
 		Prompt: prompt, Title: "Trigger " + x.Trigger, Agent: does.Agent, Priority: does.Priority, Draft: draft,
-		Metadata: map[string]any{"source": "automation", "ruleId": x.Trigger, "eventType": x.EventType, "trigger": x.Trigger, "trigger_depth": x.Depth + 1},
+		Metadata: map[string]any{
+			"source": "automation", "ruleId": x.Trigger, "eventType": x.EventType, "trigger": x.Trigger, "trigger_depth": x.Depth + 1,
+		},
 	}
 }
 
@@ -204,7 +212,8 @@ func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) 
 	x.Status, x.Turn, x.Approval = domain.TriggerWaiting, turn.ID, id
 	question := domain.Approval{
 		ID: id, CallID: id, Type: domain.FunctionCall, Tool: "trigger", Input: input, InputFixed: true, Status: domain.ApprovalPending,
-		Title: cut(fmt.Sprintf("Trigger %s (%s) wants to %s", t.ID, x.EventType, does.String()), 2000), Subject: cmp.Or(t.Description, "Trigger "+t.ID),
+		Title:   cut(fmt.Sprintf("Trigger %s (%s) wants to %s", t.ID, x.EventType, does.String()), 2000),
+		Subject: cmp.Or(t.Description, "Trigger "+t.ID),
 	}
 	if err := e.opts.Questions.Propose(tx, &turn, question); err != nil {
 		return err
@@ -240,7 +249,10 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, turn domain.Turn)
 
 // noteSent records the result of sending an event.
 func (e *Engine) noteSent(x domain.TriggerExecution) {
-	e.warn(e.opts.Turns.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Turn{}) }), "cannot record the result of a webhook", x.Trigger)
+	e.warn(
+		e.opts.Turns.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Turn{}) }), "cannot record the result of a webhook",
+		x.Trigger,
+	)
 }
 
 // giveUpSending records the events that a dead process was sending.

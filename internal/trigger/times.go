@@ -292,10 +292,12 @@ func (e *Engine) beginning(ctx context.Context) (int64, error) {
 // eventOf converts a log event for triggers.
 func eventOf(logged domain.Event, s domain.TurnInSession) (Event, bool) {
 	event := Event{
-		Source: config.SourceTurn, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Turn), restricted: s.Turn.Restricted,
+		Source: config.SourceTurn, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Turn),
+		restricted: s.Turn.Restricted,
 		Payload: map[string]any{
-			"session_id": logged.Ref.HumanLayerSession, "run_id": logged.Ref.HumanLayerRun, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Session.UUID,
-			"title": s.Turn.Title, "agent": s.Turn.Agent, "source": s.Turn.Source, "prompt": cut(s.Turn.Prompt, 2000), "working_dir": s.Session.CWD,
+			"session_id": logged.Ref.HumanLayerSession, "run_id": logged.Ref.HumanLayerRun, "task_id": domain.TaskName(logged.Ref.Task),
+			"thread_id": s.Session.UUID,
+			"title":     s.Turn.Title, "agent": s.Turn.Agent, "source": s.Turn.Source, "prompt": cut(s.Turn.Prompt, 2000), "working_dir": s.Session.CWD,
 		},
 	}
 	set := func(key, value string) {

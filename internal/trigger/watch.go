@@ -383,7 +383,11 @@ func newPending(s watchSpec) *pending {
 
 // wants reports whether the trigger matches a file.
 func (p *pending) wants(file string) bool {
-	if len(p.spec.Extensions) > 0 && !slices.ContainsFunc(p.spec.Extensions, func(e string) bool { return strings.HasSuffix(path.Base(file), e) }) {
+	if len(p.spec.Extensions) > 0 && !slices.ContainsFunc(p.spec.Extensions, func(e string) bool {
+		return strings.HasSuffix(
+			path.Base(file), e,
+		)
+	}) {
 		return false
 	}
 	if len(p.spec.Paths) > 0 && !p.paths.holds(file, false) {

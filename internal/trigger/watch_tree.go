@@ -145,7 +145,9 @@ func (t *tree) forget(file string) (wasFile bool) {
 // problem describes why some directories are not watched.
 func (t *tree) problem() string {
 	if t.refused == 0 && t.unread > 0 {
-		return fmt.Sprintf("%d lines of .gitignore files are not heeded, since there are more than %d: narrow the paths of the triggers", t.unread, mostPatterns)
+		return fmt.Sprintf(
+			"%d lines of .gitignore files are not heeded, since there are more than %d: narrow the paths of the triggers", t.unread, mostPatterns,
+		)
 	}
 	if t.refused == 0 {
 		return ""
@@ -159,7 +161,8 @@ func explain(err error) string {
 	case errors.Is(err, syscall.ENOSPC):
 		return "the system allows no more watches (sysctl fs.inotify.max_user_watches); raise that, or narrow the paths of the triggers"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return "the system allows no more watchers or open files (sysctl fs.inotify.max_user_instances, ulimit -n); raise that, or narrow the paths of the triggers"
+		return "the system allows no more watchers or open files (sysctl fs.inotify.max_user_instances, ulimit -n); raise that, or narrow the " +
+			"paths of the triggers"
 	}
 	return err.Error()
 }

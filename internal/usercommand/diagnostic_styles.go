@@ -23,7 +23,8 @@ func number(s string) int {
 
 // severities maps the words of tools.
 var severities = map[string]string{
-	"error": DiagnosticError, "fatal error": DiagnosticError, "fatal": DiagnosticError, "warning": Warning, "note": Note, "remark": Note, "info": Note, "help": Note, "hint": Note,
+	"error": DiagnosticError, "fatal error": DiagnosticError, "fatal": DiagnosticError, "warning": Warning, "note": Note, "remark": Note,
+	"info": Note, "help": Note, "hint": Note,
 }
 
 // severity splits a severity from the beginning of a message, if present.
@@ -70,7 +71,8 @@ func compiler(line string) (d diagnostic, ok bool) {
 }
 
 var cSources = map[string]bool{
-	".c": true, ".h": true, ".cc": true, ".hh": true, ".cpp": true, ".hpp": true, ".cxx": true, ".hxx": true, ".c++": true, ".m": true, ".mm": true, ".cu": true, ".s": true, ".inc": true,
+	".c": true, ".h": true, ".cc": true, ".hh": true, ".cpp": true, ".hpp": true, ".cxx": true, ".hxx": true, ".c++": true, ".m": true,
+	".mm": true, ".cu": true, ".s": true, ".inc": true,
 }
 
 var eslintTail = lazyregexp.New(`\s*\[(Error|Warning)(/[^\]]+)?\]$`)
@@ -167,7 +169,9 @@ func (p *parser) stylish(line string) (d diagnostic, ok bool) {
 		return d, true
 	}
 	p.eslint = ""
-	if line[0] != ' ' && !strings.Contains(line, ":") && isFile(line) || len(line) > 3 && line[1] == ':' && isFile(line[2:]) && !strings.Contains(line[2:], ":") {
+	if line[0] != ' ' && !strings.Contains(
+		line, ":",
+	) && isFile(line) || len(line) > 3 && line[1] == ':' && isFile(line[2:]) && !strings.Contains(line[2:], ":") {
 		p.eslint = line
 	}
 	return d, false
@@ -184,7 +188,9 @@ var (
 func (p *parser) pytest(line string) (d diagnostic, ok bool) {
 	if m := pytestError().FindStringSubmatch(line); m != nil {
 		if frame := pythonFrame().FindStringSubmatch(line); frame != nil {
-			return diagnostic{File: frame[1], Line: number(frame[2]), Severity: DiagnosticError, Message: "the error is here", Source: "pytest"}, true
+			return diagnostic{
+				File: frame[1], Line: number(frame[2]), Severity: DiagnosticError, Message: "the error is here", Source: "pytest",
+			}, true
 		}
 		if p.python == "" {
 			p.python = strings.TrimSpace(m[1])
@@ -421,7 +427,9 @@ func (p *parser) rustJSON(line string) []diagnostic {
 		if !span.Primary {
 			continue
 		}
-		d := diagnostic{File: span.File, Line: max(span.Line, 0), Column: max(span.Column, 0), Severity: severities[problem.Level], Message: problem.Message, Source: "rust"}
+		d := diagnostic{File: span.File, Line: max(
+			span.Line, 0,
+		), Column: max(span.Column, 0), Severity: severities[problem.Level], Message: problem.Message, Source: "rust"}
 		if d.Severity == "" {
 			d.Severity = DiagnosticError
 		}

@@ -163,7 +163,8 @@ func (r *Runner) runIn(caller context.Context, executor Executor, c Command) (Re
 	beside.Go(func() { r.noteProcess(run) })
 	beside.Go(func() { r.stopWhen(ctx, executor, run) })
 	begin := time.Now()
-	ended, err := executor.RunCommand(r.ctx, catalog.RunCommandParams{CommandID: run.id, Command: c.argv(), CWD: c.Directory, Env: c.Env, Mark: run.mark})
+	ended, err := executor.RunCommand(r.ctx,
+		catalog.RunCommandParams{CommandID: run.id, Command: c.argv(), CWD: c.Directory, Env: c.Env, Mark: run.mark})
 	result := Result{ExitCode: -1, Duration: time.Since(begin)}
 	result.TimedOut = caller.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	close(run.answered)

@@ -32,7 +32,8 @@ type LossError struct{ Losses Losses }
 
 func (e *LossError) Error() string {
 	l := e.Losses
-	return fmt.Sprintf("nothing is discarded: %d commits, %d changed files, %d new files and %d nested repositories would be lost: land them, or discard with force",
+	return fmt.Sprintf("nothing is discarded: %d commits, %d changed files, %d new files and %d nested repositories would be lost: land "+
+		"them, or discard with force",
 		l.Commits.Count, l.Uncommitted.Count, l.Untracked.Count, l.Nested.Count)
 }
 
@@ -215,7 +216,8 @@ func (h *held) keepLosses(
 	if isThere, err := git.Exists(g.top); err != nil {
 		return "", err
 	} else if isThere && g.gone {
-		return "", fmt.Errorf("%s is no longer a worktree of %s: git worktree repair may restore its link; otherwise remove it by hand", g.top, h.repo.Top)
+		return "", fmt.Errorf("%s is no longer a worktree of %s: git worktree repair may restore its link; otherwise remove it by hand", g.top,
+			h.repo.Top)
 	}
 	head, err := h.head(ctx, g)
 	if err != nil && !errors.Is(err, ErrGone) {

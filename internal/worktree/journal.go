@@ -91,7 +91,8 @@ func (h *held) recover(ctx context.Context) error {
 	}
 	var j journal
 	setAside := func(err error) error {
-		h.log.Error("the journal of the worktrees cannot be read and is set aside: a landing that a power cut has ended may be half done; look at git status",
+		h.log.Error("the journal of the worktrees cannot be read and is set aside: a landing that a power cut has ended may be half done; look "+
+			"at git status",
 			"dir", h.repo.Top, "journal", h.journal()+damagedSuffix, "err", err)
 		return errors.Join(durable.Rename(h.journal(), h.journal()+damagedSuffix), h.tidy())
 	}

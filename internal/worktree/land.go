@@ -52,7 +52,8 @@ type OverlapError struct {
 }
 
 func (e *OverlapError) Error() string {
-	return fmt.Sprintf("nothing is landed: %q in %s is not committed and would be overwritten (%d files in all): commit or stash it first", e.Paths[0], e.Dir, len(e.Paths))
+	return fmt.Sprintf("nothing is landed: %q in %s is not committed and would be overwritten (%d files in all): commit or stash it "+
+		"first", e.Paths[0], e.Dir, len(e.Paths))
 }
 
 // An UncommittedError reports that nothing was landed, because the worktree has uncommitted files.

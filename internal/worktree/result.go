@@ -30,7 +30,10 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	c := e.Conflicts[0]
-	return fmt.Sprintf("nothing is landed: %q conflicts with %s (%s; %d files in all): merge %s in the worktree first", c.Path, e.Into, c.Kind, len(e.Conflicts), e.Into)
+	return fmt.Sprintf(
+		"nothing is landed: %q conflicts with %s (%s; %d files in all): merge %s in the worktree first", c.Path, e.Into, c.Kind, len(e.Conflicts),
+		e.Into,
+	)
 }
 
 // result computes the new commit of a branch.
@@ -109,7 +112,8 @@ func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (
 			return "", err
 		}
 		if len(conflicts) > 0 {
-			return "", fmt.Errorf("nothing is landed: commit %.12s alone conflicts with %s in %q, all changes together do not: use merge or squash", commit, l.Into, conflicts[0].Path)
+			return "", fmt.Errorf("nothing is landed: commit %.12s alone conflicts with %s in %q, all changes together do not: use merge or "+
+				"squash", commit, l.Into, conflicts[0].Path)
 		}
 		if now, err := t.resolve(ctx, at+"^{tree}"); err != nil {
 			return "", err

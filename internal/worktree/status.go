@@ -357,7 +357,9 @@ func (t tree) unfiltered(ctx context.Context, paths []string) (l Listing, err er
 		return l, nil
 	}
 	var attributes []string // three for each path: it, the attribute, its value
-	if _, err := t.do(ctx, git.Command{Args: []string{"check-attr", "-z", "--stdin", "filter"}, Stdin: &input, Record: func(record []byte) error {
+	if _, err := t.do(ctx, git.Command{Args: []string{
+		"check-attr", "-z", "--stdin", "filter",
+	}, Stdin: &input, Record: func(record []byte) error {
 		attributes = append(attributes, string(record))
 		return nil
 	}}); err != nil {

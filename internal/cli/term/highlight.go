@@ -147,7 +147,9 @@ func (c *Highlighter) key(p *painter) {
 	for n < len(rest) && (isNameByte(rest[n]) || rest[n] == '.') {
 		n++
 	}
-	if after := strings.TrimLeft(rest[n:], " "); n > 0 && (strings.HasPrefix(after, "=") || strings.HasPrefix(after, ":") && (len(after) == 1 || after[1] == ' ')) {
+	if after := strings.TrimLeft(
+		rest[n:], " ",
+	); n > 0 && (strings.HasPrefix(after, "=") || strings.HasPrefix(after, ":") && (len(after) == 1 || after[1] == ' ')) {
 		p.take(indent, "")
 		p.take(n, keyword)
 	}
@@ -323,18 +325,23 @@ var (
 )
 
 const (
-	cWords     = "break case const continue default do else enum extern for goto if inline register return sizeof static struct switch typedef union volatile while"
-	cTypes     = " bool char double float int long short signed size_t ssize_t unsigned void int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t"
+	cWords = "break case const continue default do else enum extern for goto if inline register return sizeof static struct switch " +
+		"typedef union volatile while"
+	cTypes = " bool char double float int long short signed size_t ssize_t unsigned void int8_t int16_t int32_t int64_t uint8_t " +
+		"uint16_t uint32_t uint64_t"
 	javaWords  = "abstract assert break case catch class const continue default do else enum extends final finally for if implements import instanceof interface native new package private protected public record return sealed static super switch synchronized this throw throws transient try var void volatile while yield boolean byte char double float int long short"
 	jsWords    = "abstract any as async await break case catch class const continue debugger declare default delete do else enum export extends finally for from function get if implements import in instanceof interface keyof let namespace never new number of package private protected public readonly return satisfies set static string super switch this throw try type typeof unknown var void while with yield"
-	shellWords = "alias break case cd continue declare do done echo elif else esac eval exec exit export fi for function if in local printf read readonly return select set shift source then time trap unset until while"
+	shellWords = "alias break case cd continue declare do done echo elif else esac eval exec exit export fi for function if in local printf " +
+		"read readonly return select set shift source then time trap unset until while"
 )
 
 // find returns the language with this name, or nil. It is a function and not a table, so that
 // the start of the program does no work for it.
 func find(name string) *language {
 	cLike := func(keywords, constants string) *language {
-		return &language{keywords: keywords, constants: constants, lineComments: []string{"//"}, delimited: []delimited{cComment, quoted}, chars: true}
+		return &language{
+			keywords: keywords, constants: constants, lineComments: []string{"//"}, delimited: []delimited{cComment, quoted}, chars: true,
+		}
 	}
 	switch name {
 	case "go", "golang":
@@ -344,7 +351,9 @@ func find(name string) *language {
 	case "c", "h":
 		return cLike(cWords+cTypes, "NULL true false")
 	case "cpp", "c++", "cc", "cxx", "hpp", "objc", "objective-c":
-		return cLike(cWords+cTypes+" auto catch class constexpr delete explicit final friend mutable namespace new noexcept operator override private protected public template this throw try typename using virtual concept requires co_await co_return co_yield", "NULL nullptr true false")
+		return cLike(cWords+cTypes+" auto catch class constexpr delete explicit final friend mutable namespace new noexcept operator override "+
+			"private protected public template this throw try typename using virtual concept requires co_await co_return "+
+			"co_yield", "NULL nullptr true false")
 	case "java":
 		return cLike(javaWords, "true false null")
 	case "kotlin", "kt":
@@ -354,13 +363,17 @@ func find(name string) *language {
 	case "swift":
 		return cLike("as associatedtype async await break case catch class continue default defer deinit do else enum extension fallthrough fileprivate final for func guard if import in init inout internal is lazy let mutating open override private protocol public repeat rethrows return self static struct subscript super switch throw throws try typealias var weak where while", "true false nil")
 	case "csharp", "cs", "c#":
-		return cLike(javaWords+" as async await base checked decimal delegate event explicit extern fixed foreach get goto implicit in init internal is lock namespace object operator out override params partial readonly ref sbyte set sizeof string struct typeof uint ulong unchecked unsafe ushort using value virtual when where", "true false null")
+		return cLike(javaWords+" as async await base checked decimal delegate event explicit extern fixed foreach get goto implicit in init "+
+			"internal is lock namespace object operator out override params partial readonly ref sbyte set sizeof string struct typeof uint ulong "+
+			"unchecked unsafe ushort using value virtual when where", "true false null")
 	case "rust", "rs":
-		l := cLike("as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod move mut pub ref return self Self static struct super trait type union unsafe use where while", "true false None Some Ok Err")
+		l := cLike("as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod move mut pub ref "+
+			"return self Self static struct super trait type union unsafe use where while", "true false None Some Ok Err")
 		l.delimited = []delimited{cComment, quotedLines}
 		return l
 	case "zig":
-		return cLike("align and anyerror break catch comptime const continue defer else enum errdefer error export extern fn for if inline or orelse pub return struct switch test try union unreachable usingnamespace var while", "true false null undefined")
+		return cLike("align and anyerror break catch comptime const continue defer else enum errdefer error export extern fn for if inline or "+
+			"orelse pub return struct switch test try union unreachable usingnamespace var while", "true false null undefined")
 	case "js", "javascript", "jsx", "mjs", "cjs", "ts", "typescript", "tsx":
 		return &language{
 			keywords: jsWords, constants: "true false null undefined NaN Infinity", lineComments: []string{"//"},
@@ -368,7 +381,9 @@ func find(name string) *language {
 		}
 	case "php":
 		return &language{
-			keywords:  "abstract and array as break case catch class clone const continue declare default do echo else elseif enum extends final finally fn for foreach function global if implements include instanceof interface isset list match namespace new or print private protected public readonly require require_once return static switch throw trait try unset use var while yield",
+			keywords: "abstract and array as break case catch class clone const continue declare default do echo else elseif enum extends final " +
+				"finally fn for foreach function global if implements include instanceof interface isset list match namespace new or print private " +
+				"protected public readonly require require_once return static switch throw trait try unset use var while yield",
 			constants: "true false null TRUE FALSE NULL", lineComments: []string{"//", "#"}, delimited: []delimited{cComment, quotedLines, {`'`, `'`, text, true, true}}, variables: true,
 		}
 	case "py", "python", "python3", "pyi", "starlark", "bzl":
@@ -379,7 +394,9 @@ func find(name string) *language {
 		}
 	case "rb", "ruby":
 		return &language{
-			keywords:  "alias and begin break case class def defined do else elsif end ensure extend for if in include module next not or private protected public raise redo require require_relative rescue retry return super then undef unless until when while yield attr_accessor attr_reader attr_writer",
+			keywords: "alias and begin break case class def defined do else elsif end ensure extend for if in include module next not or private " +
+				"protected public raise redo require require_relative rescue retry return super then undef unless until when while yield " +
+				"attr_accessor attr_reader attr_writer",
 			constants: "true false nil self", lineComments: []string{"#"}, wordComments: true, delimited: []delimited{quotedLines, {`'`, `'`, text, true, true}},
 		}
 	case "console", "shell-session": // output of programs contains apostrophes
@@ -391,18 +408,25 @@ func find(name string) *language {
 		}
 	case "dockerfile", "docker":
 		return &language{
-			keywords: "add arg as cmd copy entrypoint env expose from healthcheck label onbuild run shell stopsignal user volume workdir", anyCase: true,
+			keywords: "add arg as cmd copy entrypoint env expose from healthcheck label onbuild run shell stopsignal user volume " +
+				"workdir", anyCase: true,
 			lineComments: []string{"#"}, wordComments: true, variables: true, delimited: []delimited{quoted, rawSingle},
 		}
 	case "make", "makefile", "mk":
 		return &language{
-			keywords: "define else endef endif export ifdef ifeq ifndef ifneq include override", lineComments: []string{"#"}, wordComments: true, variables: true,
+			keywords: "define else endef endif export ifdef ifeq ifndef ifneq include override", lineComments: []string{"#"}, wordComments: true,
+			variables: true,
 			delimited: []delimited{quoted, {`'`, `'`, text, false, false}}, keys: true,
 		}
 	case "sql", "postgres", "postgresql", "mysql", "sqlite":
 		return &language{
-			keywords:  "add all alter and any as asc begin between by case cast check collate column commit conflict constraint create cross cte default delete desc distinct do drop else end except exists explain foreign from full group having if in index inner insert intersect into is join key left like limit match natural not offset on or order outer over partition pragma primary references replace returning right rollback row select set table temp then transaction trigger union unique update using values view virtual when where window with without",
-			constants: "true false null current_timestamp integer int bigint text blob real numeric varchar char boolean timestamp date", anyCase: true,
+			keywords: "add all alter and any as asc begin between by case cast check collate column commit conflict constraint create cross cte " +
+				"default delete desc distinct do drop else end except exists explain foreign from full group having if in index inner insert " +
+				"intersect into is join key left like limit match natural not offset on or order outer over partition pragma primary references " +
+				"replace returning right rollback row select set table temp then transaction trigger union unique update using values view virtual " +
+				"when where window with without",
+			constants: "true false null current_timestamp integer int bigint text blob real numeric varchar char boolean timestamp " +
+				"date", anyCase: true,
 			lineComments: []string{"--"}, delimited: []delimited{cComment, {`'`, `'`, text, false, true}, quoted},
 		}
 	case "json", "jsonc", "json5", "jsonl", "ndjson":
@@ -424,17 +448,25 @@ func find(name string) *language {
 	case "lua":
 		return &language{
 			keywords:  "and break do else elseif end for function goto if in local not or repeat return then until while",
-			constants: "true false nil self", lineComments: []string{}, delimited: []delimited{{"--[[", "]]", comment, false, true}, {"[[", "]]", text, false, true}, {"--", "\n", comment, false, false}, quoted, single},
+			constants: "true false nil self", lineComments: []string{},
+			delimited: []delimited{
+				{"--[[", "]]", comment, false, true}, {"[[", "]]", text, false, true}, {"--", "\n", comment, false, false}, quoted, single,
+			},
 		}
 	case "elisp", "emacs-lisp", "lisp", "common-lisp", "cl", "scheme", "racket", "clojure", "clj":
 		return &language{
-			keywords:  "and case catch cond cond-> condition-case declare def define defn defmacro defun defvar defconst defcustom defface defstruct cl-defstruct cl-defun defmethod cl-defmethod cl-defgeneric defalias do dolist dotimes fn if if-let if-let* interactive lambda let let* letrec loop ns or pcase pcase-let prog1 progn quote require provide save-excursion save-restriction setf setq setq-local unless unwind-protect use-package when when-let when-let* while with-current-buffer with-temp-buffer cl-loop cl-flet cl-labels -> ->>",
+			keywords: "and case catch cond cond-> condition-case declare def define defn defmacro defun defvar defconst defcustom defface " +
+				"defstruct cl-defstruct cl-defun defmethod cl-defmethod cl-defgeneric defalias do dolist dotimes fn if if-let if-let* interactive " +
+				"lambda let let* letrec loop ns or pcase pcase-let prog1 progn quote require provide save-excursion save-restriction setf setq " +
+				"setq-local unless unwind-protect use-package when when-let when-let* while with-current-buffer with-temp-buffer cl-loop cl-flet " +
+				"cl-labels -> ->>",
 			constants: "nil t true false", lineComments: []string{";"}, delimited: []delimited{quotedLines}, lisp: true,
 		}
 	case "haskell", "hs", "elm", "ocaml", "ml":
 		return &language{
 			keywords:  "as case class data default deriving do else end exception forall fun function foreign hiding if import in infix infixl infixr instance let match mod module newtype of open qualified rec sig struct then try type val when where with",
-			constants: "True False Nothing Just true false", lineComments: []string{"-- "}, chars: true, delimited: []delimited{{"{-", "-}", comment, false, true}, {"(*", "*)", comment, false, true}, quoted},
+			constants: "True False Nothing Just true false", lineComments: []string{"-- "}, chars: true,
+			delimited: []delimited{{"{-", "-}", comment, false, true}, {"(*", "*)", comment, false, true}, quoted},
 		}
 	case "elixir", "ex", "exs":
 		return &language{

@@ -109,7 +109,9 @@ func (s *splitter) next(line string) (done []block) {
 	case s.open && s.kind == paragraph && underline().MatchString(line):
 		s.kind, s.lines = heading, append(s.lines, line)
 		finish()
-	case s.open && s.kind == paragraph && len(s.lines) == 1 && delimiterLine().MatchString(line) && strings.Contains(s.lines[0], "|") && len(cells(s.lines[0])) == len(cells(line)):
+	case s.open && s.kind == paragraph && len(s.lines) == 1 && delimiterLine().MatchString(line) && strings.Contains(
+		s.lines[0], "|",
+	) && len(cells(s.lines[0])) == len(cells(line)):
 		s.kind, s.lines = table, append(s.lines, line)
 	case ruleLine().MatchString(line):
 		whole(rule)

@@ -86,7 +86,9 @@ func Sheet(a hubclient.Approval, dir string) sheet { return sheetOf(a, dir, true
 // sheetOf is Sheet. named says whether the fields of a form are shown with the names that a command
 // needs; a dialogue shows only the questions.
 func sheetOf(a hubclient.Approval, dir string, named bool) sheet {
-	q := Question{Named: named, Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
+	q := Question{Named: named, Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(
+		a, dir,
+	), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == domain.FunctionCall {
 		q.Tool, q.Plan, q.Details = cmp.Or(a.ToolName, "a tool"), a.Plan, a.Details
 		for _, o := range offered(a) {
@@ -226,7 +228,9 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	asked := make(chan struct{}, 1)
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Kinds: []string{protocol.KindApprovalOpened}, Session: session}, func(eventstream.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
+		Kinds: []string{protocol.KindApprovalOpened}, Session: session,
+	}, func(eventstream.Event) {
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -378,7 +382,9 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 		return
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
-	if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(q.TurnUUID), Reason: "nobody_answers"}, nil); err != nil {
+	if err := a.hub.Call(
+		ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(q.TurnUUID), Reason: "nobody_answers"}, nil,
+	); err != nil {
 		a.view.Note(InDialogue(err).Error())
 	}
 }

@@ -134,7 +134,9 @@ func mention(path string, left int64) (*catalog.ContentBlock, int64) {
 	if err != nil {
 		return nil, 0
 	}
-	return &catalog.ContentBlock{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
+	return &catalog.ContentBlock{
+		Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size(),
+	}, 0
 }
 
 // read reads a regular file. It opens nothing else, because reading a pipe would block.
@@ -178,7 +180,9 @@ func irregular(path string, info fs.FileInfo) error {
 func attachFile(path string, data []byte) catalog.ContentBlock {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		text := string(data)
-		return catalog.ContentBlock{Type: "resource", Resource: &catalog.Resource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
+		return catalog.ContentBlock{
+			Type: "resource", Resource: &catalog.Resource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text},
+		}
 	}
 	kind := http.DetectContentType(data)
 	if kind == "application/octet-stream" {
@@ -186,10 +190,14 @@ func attachFile(path string, data []byte) catalog.ContentBlock {
 	}
 	for _, t := range []string{"image", "audio"} {
 		if strings.HasPrefix(kind, t+"/") {
-			return catalog.ContentBlock{Type: t, MIMEType: kind, Data: base64.StdEncoding.EncodeToString(data), URI: uri(path), Name: filepath.Base(path)}
+			return catalog.ContentBlock{
+				Type: t, MIMEType: kind, Data: base64.StdEncoding.EncodeToString(data), URI: uri(path), Name: filepath.Base(path),
+			}
 		}
 	}
-	return catalog.ContentBlock{Type: "resource", Resource: &catalog.Resource{URI: uri(path), MIMEType: kind, Blob: base64.StdEncoding.EncodeToString(data)}}
+	return catalog.ContentBlock{
+		Type: "resource", Resource: &catalog.Resource{URI: uri(path), MIMEType: kind, Blob: base64.StdEncoding.EncodeToString(data)},
+	}
 }
 
 // byName returns the MIME type for a file name, without parameters.

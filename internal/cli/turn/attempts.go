@@ -23,7 +23,9 @@ import (
 // each session, in the same order. The first signal interrupts all of them, the second ends the
 // process. If the user leaves the questions, the error says how to go on. c must not reconnect to another
 // hub.
-func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []protocol.Turn, o Options) (ended []protocol.Turn, interrupted bool, err error) {
+func AttendAll(
+	ctx context.Context, c *client.Client, view *View, sessions []protocol.Turn, o Options,
+) (ended []protocol.Turn, interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -34,7 +36,9 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	defer a.release()
 	defer a.watch(ctx, &running)()
 	refused := make(chan error)
-	all := &attempts{hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions)), tools: make(map[string]string), shown: make(map[string]bool)}
+	all := &attempts{
+		hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions)), tools: make(map[string]string), shown: make(map[string]bool),
+	}
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
 			a.release()
@@ -90,7 +94,8 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	}
 	for len(all.working()) > 0 {
 		if left {
-			return all.sessions, a.interrupts, errors.New("the attempts go on: duet-rpc approvals answers their questions, duet-rpc attempts compares them")
+			return all.sessions, a.interrupts, errors.New("the attempts go on: duet-rpc approvals answers their questions, duet-rpc attempts " +
+				"compares them")
 		}
 		a.promptAgain()
 		if !a.asks() && view.words != nil {

@@ -50,7 +50,9 @@ const endWithin = 15 * time.Second
 // shows the sessions that the user starts from here: prompts that send the agent a comment,
 // and the same prompt after signing in. It returns the last turn and whether the user
 // interrupted it here. c must not reconnect to another hub.
-func Attend(ctx context.Context, c *client.Client, view *View, session protocol.Turn, o Options) (ended protocol.Turn, interrupted bool, err error) {
+func Attend(
+	ctx context.Context, c *client.Client, view *View, session protocol.Turn, o Options,
+) (ended protocol.Turn, interrupted bool, err error) {
 	since := view.seq
 	if !o.Again {
 		since = 0
@@ -123,7 +125,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 		commentTurns := slices.Clone(a.commentTurns)
 		running.Go(func() { // so that a second signal is handled meanwhile
 			for _, id := range append(commentTurns, session.ID) { // queued sessions first, because they would start otherwise
-				if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil); err != nil || id == session.ID {
+				if err := a.hub.Call(
+					ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil,
+				); err != nil || id == session.ID {
 					refused <- err
 					return
 				}

@@ -40,7 +40,8 @@ func (a *asker) fillingOf(q asked) *filling {
 			a.view.Note("your answer is sent at once; :none sends the form without one, :decline and :cancel answer without the form")
 			return a.filling
 		}
-		a.view.Note("an empty line takes the default in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer the whole form")
+		a.view.Note("an empty line takes the default in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer the " +
+			"whole form")
 	}
 	return a.filling
 }
@@ -237,7 +238,8 @@ func (a *asker) giveKey(ctx context.Context, d *protocol.SecretEvent, running *s
 		return
 	}
 	service := term.Line(d.Service)
-	a.view.Note("the agent needs the key of " + service + ", which is passed on and kept nowhere; `duet-rpc config --defaults` shows how [keys." + service + "] finds it")
+	a.view.Note("the agent needs the key of " + service + ", which is passed on and kept nowhere; `duet-rpc config --defaults` shows how " +
+		"[keys." + service + "] finds it")
 	key, interrupted := a.unseen(ctx, "Key of "+service+" (it is not shown; Return for none): ")
 	if interrupted {
 		// Answer nothing: a refusal could end the turn as failed before the interrupt arrives.

@@ -53,7 +53,8 @@ func (a *asker) showKeptBack(agent string) {
 		return
 	}
 	if names := a.KeptBack(agent); len(names) > 0 {
-		a.view.Note(fmt.Sprintf("%s does not get these variables of this terminal: %s; to pass one on, name it under env_from in [agents.%s] of your config.toml", agent, strings.Join(names, ", "), agent))
+		a.view.Note(fmt.Sprintf("%s does not get these variables of this terminal: %s; to pass one on, name it under env_from in [agents.%s] "+
+			"of your config.toml", agent, strings.Join(names, ", "), agent))
 	}
 }
 
@@ -64,7 +65,10 @@ func (v *View) showSignIn(s protocol.Turn) {
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	for i, m := range s.AuthMethods {
 		note := map[string]string{"terminal": " (in a terminal)", "env_var": " (with a key)"}[m.Type]
-		fmt.Fprintf(table, "  %d  %s\t%s\n", i+1, term.Line("duet-rpc agents login "+shellcommand.Argument(s.Agent)+" --method "+shellcommand.Argument(m.ID)), term.Line(m.Name+note))
+		fmt.Fprintf(
+			table, "  %d  %s\t%s\n", i+1,
+			term.Line("duet-rpc agents login "+shellcommand.Argument(s.Agent)+" --method "+shellcommand.Argument(m.ID)), term.Line(m.Name+note),
+		)
 	}
 	table.Flush()
 	v.aside(strings.TrimSuffix(text.String(), "\n"), "")

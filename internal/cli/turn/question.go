@@ -86,7 +86,8 @@ func Lay(q Question, m visible.Marks) sheet {
 		s.sections = append(s.sections, section{body: body})
 	}
 	if q.Cut {
-		s.sections = append(s.sections, section{head: []QuestionLine{{Remark, "… parts are left out, because the question is too long for one message"}}})
+		s.sections = append(s.sections,
+			section{head: []QuestionLine{{Remark, "… parts are left out, because the question is too long for one message"}}})
 	}
 	return s
 }

@@ -140,7 +140,8 @@ func (v *View) Begin(s protocol.Turn) {
 // waitsFor says what a queued turn waits for, if the hub reports it.
 func waitsFor(s protocol.Turn) string {
 	if s.Parent != "" {
-		return "queued: waiting for the previous turn or a free slot; `duet-rpc session list` shows what runs, `duet-rpc approvals` the open questions"
+		return "queued: waiting for the previous turn or a free slot; `duet-rpc session list` shows what runs, `duet-rpc approvals` the open " +
+			"questions"
 	}
 	return "queued: waiting for a free slot; `duet-rpc session list` shows what runs"
 }
@@ -164,7 +165,9 @@ func (v *View) End(s protocol.Turn) {
 		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.Name + " ends it")
 	}
 	if w := s.Worktree; w != nil && !w.Gone {
-		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + strconv.FormatInt(s.Session, 10))
+		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + strconv.FormatInt(
+			s.Session, 10,
+		))
 	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %d \"…\"", s.Session)
 	if whole := s.Outcome() + "; " + goOn; term.Fits(v.side, "— "+whole) {
@@ -615,7 +618,8 @@ func (v *View) showResult(d *protocol.Item) {
 		lines = append(lines[:min(len(lines), mostResult-lastResult)],
 			"… the rest is too long to show here: duet-rpc session show "+v.session.Name)
 	} else if hidden := len(lines) - mostResult; hidden > 1 {
-		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+term.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
+		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+term.Count(hidden, "more line")),
+			lines[len(lines)-lastResult:]...)
 	}
 	for _, line := range lines {
 		line = line[strings.LastIndexByte(line, '\r')+1:] // of a progress bar, only the final state

@@ -27,20 +27,28 @@ var (
 // event.task… from then on. flush waits until each has all broadcasts so far, or its context ends.
 func Register(m native.Methods) (flush func(context.Context)) {
 	t := &tasks{m, newBroadcasts(m.Logger)}
-	native.Handle(m, Family, "task.submit", "Starts a task, or queues it if no slot is free. The notifications event.task… report its progress.",
+	native.Handle(m, Family, "task.submit", "Starts a task, or queues it if no slot is free. The notifications event.task… report its "+
+		"progress.",
 		joined(t, t.submit), server.Releasing()) // it may make a worktree
 	native.Handle(m, Family, "task.cancel", "Cancels a queued task, or begins to stop a running one.", joined(t, t.cancel))
 	native.Handle(m, Family, "task.list", "Lists tasks, the newest first.", joined(t, t.list))
 	native.Handle(m, Family, "task.get", "Returns a task with its output so far.", joined(t, t.get))
-	native.Handle(m, Family, "task.stats", "Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed.", t.stats)
-	native.Handle(m, ChatFamily, "chat.send", "Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript.", joined(t, t.chat))
+	native.Handle(
+		m, Family, "task.stats", "Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed.",
+		t.stats,
+	)
+	native.Handle(m, ChatFamily, "chat.send", "Sends a message to the project's chat, a conversation that continues from task to task. It "+
+		"uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the "+
+		"transcript.", joined(t, t.chat))
 	native.Over(m, Family, "automation.status", "trigger.list", "Lists the configured triggers and their last executions.",
 		func(p protocol.Empty) protocol.Empty { return p },
 		func(_ context.Context, l protocol.TriggerList) protocol.AutomationStatus {
 			return protocol.AutomationOf(l)
 		})
-	native.Compose(m, Family, "automation.enable", "Enables one trigger, or all as a whole. That holds until it is changed again.", t.switched("trigger.enable"))
-	native.Compose(m, Family, "automation.disable", "Disables one trigger, or all as a whole. That holds until it is changed again.", t.switched("trigger.disable"))
+	native.Compose(m, Family, "automation.enable", "Enables one trigger, or all as a whole. That holds until it is changed again.",
+		t.switched("trigger.enable"))
+	native.Compose(m, Family, "automation.disable", "Disables one trigger, or all as a whole. That holds until it is changed again.",
+		t.switched("trigger.disable"))
 	return t.broadcasts.flushed
 }
 
@@ -108,7 +116,9 @@ func (t *tasks) list(ctx context.Context, _ *hub.Hub, p ListTasksParams) ([]*Tas
 }
 
 func (t *tasks) get(ctx context.Context, h *hub.Hub, p TaskParams) (Task, error) {
-	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](t.native, "turn.get")(ctx, protocol.TurnParams{Turn: protocol.Ref(p.TaskID)})
+	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](
+		t.native, "turn.get",
+	)(ctx, protocol.TurnParams{Turn: protocol.Ref(p.TaskID)})
 	if err != nil {
 		return Task{}, err
 	}
@@ -152,7 +162,9 @@ func (t *tasks) switched(method string) func(context.Context, RuleParams) (Switc
 
 // AtMost returns an upper limit for the length of the task as JSON, in bytes.
 func (t *Task) AtMost() int {
-	return 4096 + protocol.TextAtMost(t.Texts()...) + protocol.TextAtMost(&t.CWD, &t.Title) + len(t.Metadata) + protocol.AuthMethodsAtMost(t.AuthMethods) + protocol.GatesAtMost(t.Gates)
+	return 4096 + protocol.TextAtMost(t.Texts()...) + protocol.TextAtMost(
+		&t.CWD, &t.Title,
+	) + len(t.Metadata) + protocol.AuthMethodsAtMost(t.AuthMethods) + protocol.GatesAtMost(t.Gates)
 }
 
 func taskOf(t *protocol.Turn, output string) *Task {

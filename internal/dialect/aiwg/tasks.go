@@ -105,7 +105,8 @@ func TaskChanged(to domain.State, s domain.TurnInSession, seq int64) *protocol.N
 		result := protocol.Cut(s.Result, longestTaskResult)
 		return protocol.Notify(methodTaskCompleted, taskEnded{TaskID: id, Seq: seq, Result: &result, Duration: protocol.DurationMS(s.Turn)})
 	case domain.Failed:
-		return protocol.Notify(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Turn), Duration: protocol.DurationMS(s.Turn), AuthMethods: s.SignIn})
+		return protocol.Notify(methodTaskFailed,
+			taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Turn), Duration: protocol.DurationMS(s.Turn), AuthMethods: s.SignIn})
 	case domain.Cancelled, domain.Interrupted:
 		return protocol.Notify(methodTaskCancelled, taskEnded{TaskID: id, Seq: seq, Reason: taskReason(s.Turn)})
 	case domain.TimedOut:

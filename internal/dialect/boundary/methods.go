@@ -40,29 +40,38 @@ var Family = protocol.Family{Name: "boundary", Codes: map[string]protocol.Code{
 // Register registers the methods of application boundaries.
 func Register(m native.Methods) {
 	b := boundary{m}
-	native.Over(m, Family, "askUser", "approval.ask", "Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of the connection unless keep is set.",
+	native.Over(m, Family, "askUser", "approval.ask", "Asks the user a question and waits for the answer. Cancelling the request withdraws "+
+		"the question, and so does the end of the connection unless keep is set.",
 		func(p AskUserParams) protocol.AskParams {
 			return protocol.AskParams{Message: p.Message, Subject: p.Subject, Options: p.Options, AskedIn: p.native()}
 		}, native.Same[protocol.Answer])
-	native.Over(m, Family, "requestPermission", "approval.request", "Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error -32003. The question is withdrawn as with askUser.",
+	native.Over(m, Family, "requestPermission", "approval.request", "Asks whether a tool may run, and waits for the decision. Rules and "+
+		"modes decide first, then the user; a denial is the error -32003. The question is withdrawn as with askUser.",
 		func(p RequestPermissionParams) protocol.RequestParams {
 			return protocol.RequestParams{ToolName: p.ToolName, ToolInput: p.ToolInput, ToolUseID: p.ToolUseID, AskedIn: p.native()}
 		}, native.Same[protocol.Permission])
-	native.Handle(m, Family, "sendTask", "Starts a task and waits for the end of its work. If another client ends the task, the error is -32004; if its gates still fail, -32002. Cancelling the request ends the task. The end of the connection does not. "+
-		"Meanwhile the caller gets notifications: progress {taskId, session_id, state, gate?}, whose state is that of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and "+
-		"gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and finally complete {taskId, session_id, state, gates?}.",
+	native.Handle(m, Family, "sendTask", "Starts a task and waits for the end of its work. If another client ends the task, the error is "+
+		"-32004; if its gates still fail, -32002. Cancelling the request ends the task. The end of the connection does not. "+
+		"Meanwhile the caller gets notifications: progress {taskId, session_id, state, gate?}, whose state is that of a session or checking; "+
+		"with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and "+
+		"gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and finally complete {taskId, "+
+		"session_id, state, gates?}.",
 		b.sendTask, server.LongRunning())
-	native.Handle(m, Family, "cancelTask", "Cancels a queued task, or begins to stop a running one. A task that has ended is no error.", b.cancelTask)
+	native.Handle(m, Family, "cancelTask", "Cancels a queued task, or begins to stop a running one. A task that has ended is no error.",
+		b.cancelTask)
 	native.Compose(m, Family, "build", "Like build.run. A failed build is the error -32001.", b.build(false), server.LongRunning())
-	native.Compose(m, Family, "buildBackend", "Like build.run with backend. A failed build is the error -32001.", b.build(true), server.LongRunning())
+	native.Compose(m, Family, "buildBackend", "Like build.run with backend. A failed build is the error -32001.", b.build(true),
+		server.LongRunning())
 	registerPreview(m)
 }
 
 func registerPreview(m native.Methods) {
 	at := func(p protocol.PreviewParams) protocol.PreviewParams { return p }
-	native.Over(m, Family, "fetch", "preview.fetch", "Like preview.fetch. If there is nothing to show, the error is -32005; an address outside of the preview is the error -32006.",
+	native.Over(m, Family, "fetch", "preview.fetch", "Like preview.fetch. If there is nothing to show, the error is -32005; an address "+
+		"outside of the preview is the error -32006.",
 		at, native.Same[protocol.PreviewFile])
-	native.Over(m, Family, "navigate", "preview.navigate", "Like preview.navigate. An address outside of the preview is the error -32006.", at, native.Same[protocol.PreviewShown])
+	native.Over(m, Family, "navigate", "preview.navigate", "Like preview.navigate. An address outside of the preview is the error -32006.", at,
+		native.Same[protocol.PreviewShown])
 	native.Over(m, Family, "refresh", "preview.refresh", "Like preview.refresh.", func(p protocol.Empty) protocol.Empty { return p }, native.Same[protocol.PreviewShown])
 	native.Over(m, Family, "console", "preview.console", "Like preview.console.", func(p ConsoleParams) protocol.ConsoleParams {
 		p.Session = cmp.Or(p.Session, protocol.Ref(p.SessionID))
@@ -108,7 +117,8 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p SendTaskParams) (S
 	since := h.Events().Last()
 	// A request that is cancelled now must not leave an unknown run behind.
 	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
-		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority, Source: domain.SourceTask,
+		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority,
+		Source:       domain.SourceTask,
 		SessionAlias: p.Thread, CallerID: p.TaskID, Gates: gate.Spec{Gates: p.Gates, MaxIterations: p.MaxIterations},
 	})
 	if err != nil {
@@ -139,7 +149,9 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p SendTaskParams) (S
 
 // gatesOf returns the state of a task's gates, or nil.
 func (b boundary) gatesOf(ctx context.Context, s domain.TurnInSession) *protocol.Gates {
-	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](b.native, "turn.get")(ctx, protocol.TurnParams{Turn: protocol.Ref(s.HumanLayerSession)})
+	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](
+		b.native, "turn.get",
+	)(ctx, protocol.TurnParams{Turn: protocol.Ref(s.HumanLayerSession)})
 	if err != nil { // the turn was just read
 		return nil
 	}
@@ -168,12 +180,14 @@ func sentTask(sent, s domain.TurnInSession, loop *domain.GateLoop) (SendTaskResu
 	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
 		return SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
 	case protocol.IsContextOverflow(s.Turn):
-		return SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
+		return SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name,
+			cmp.Or(s.Error, "the agent's model has no room for it"))
 	case s.State == domain.Completed && loop != nil && loop.State == domain.LoopStopped:
 		return SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
 	}
 	return SendTaskResult{
-		TaskID: name, SessionID: sent.HumanLayerSession, State: string(aiwg.StateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
+		TaskID: name, SessionID: sent.HumanLayerSession, State: string(aiwg.StateOf(s.State)), Result: s.Result, Error: s.Error,
+		ErrorCode:  s.ErrorCode,
 		StopReason: s.Stop, Agent: s.Agent,
 	}, nil
 }
@@ -206,7 +220,9 @@ type taskReports struct {
 
 // reportTask starts the reports.
 func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.TurnInSession, p SendTaskParams, since int64) (*taskReports, error) {
-	n := &taskReports{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Turn.ID: true}}
+	n := &taskReports{
+		conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Turn.ID: true},
+	}
 	kinds := []domain.EventKind{domain.EventTurnState, domain.EventIteration, domain.EventGateStart, domain.EventGate}
 	var err error
 	n.Subscription, err = h.Events().Subscribe(ctx, eventlog.Subscribing{Kinds: kinds, Turn: s.Session.UUID, Since: since}, n.report)
@@ -239,16 +255,22 @@ func (n *taskReports) report(ctx context.Context, e eventlog.Notice) error {
 	case domain.TurnStateChanged:
 		return n.conn.Notify(ctx, "progress", TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: string(p.To)})
 	case domain.IterationStarted:
-		return n.conn.Notify(ctx, "iterationStart", TaskIteration{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
+		return n.conn.Notify(ctx, "iterationStart",
+			TaskIteration{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
 	case domain.GateStarted:
-		return n.conn.Notify(ctx, "progress", TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: domain.LoopChecking, Gate: p.Gate})
+		return n.conn.Notify(ctx, "progress",
+			TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: domain.LoopChecking, Gate: p.Gate})
 	case domain.GateChecked:
-		return n.conn.Notify(ctx, "gateResult", TaskGateResult{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, GateResult: protocol.GateResultOf(p.GateResult)})
+		return n.conn.Notify(ctx, "gateResult", TaskGateResult{
+			TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations,
+			GateResult: protocol.GateResultOf(p.GateResult),
+		})
 	}
 	return nil
 }
 
 // reportEnd reports the end of the work.
 func (n *taskReports) reportEnd(ctx context.Context, r SendTaskResult, ended domain.TurnInSession) {
-	_ = n.conn.Notify(ctx, "complete", TaskComplete{TaskID: n.id, SessionID: ended.HumanLayerSession, State: string(ended.State), Gates: r.Gates})
+	_ = n.conn.Notify(ctx, "complete",
+		TaskComplete{TaskID: n.id, SessionID: ended.HumanLayerSession, State: string(ended.State), Gates: r.Gates})
 }

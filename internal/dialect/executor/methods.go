@@ -31,11 +31,14 @@ const defaultExecuteMS = 300_000
 // of another conversation, is refused.
 func Register(m native.Methods) {
 	e := executor{m}
-	native.Handle(m, Family, "execute_prompt", "Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its ids.", e.execute, server.LongRunning())
+	native.Handle(m, Family, "execute_prompt", "Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the "+
+		"request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its "+
+		"ids.", e.execute, server.LongRunning())
 	native.Handle(m, Family, "stop_task", "Begins to stop a task. An unknown task, or one that has ended, is no error.", e.stop)
 	native.Handle(m, Family, "cancel_task", "Same as stop_task; usually sent as a notification.", e.stop)
 	native.Handle(m, Family, "create_message", "Adds a message to a task's conversation.", e.createMessage)
-	native.Compose(m, Family, "spawn_terminal", "Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit.", e.spawn, server.LongRunning())
+	native.Compose(m, Family, "spawn_terminal", "Starts a program in a terminal that outlives this connection. Without a subscription, this "+
+		"connection gets its output as events terminal_output, and its end as terminal_exit.", e.spawn, server.LongRunning())
 }
 
 type executor struct{ native native.Methods }

@@ -188,12 +188,15 @@ func (a *Approval) Texts() []*string {
 // type as in its specification.
 func ApprovalOf(a *protocol.Approval) *Approval {
 	r := &Approval{
-		ID: a.ApprovalID, ApprovalID: a.ApprovalID, CallID: a.CallID, RunID: a.Of.HumanLayerRun, SessionID: a.Of.HumanLayerSession, ThreadID: a.SessionUUID, Agent: a.Agent,
-		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, ReopenedAs: a.ReopenedAs, TakenAt: a.TakenAt, CreatedAt: a.CreatedAt,
-		Deadline: a.Deadline, ToolName: a.ToolName, ToolInput: a.ToolInput, Editable: a.Editable, Ambiguity: a.Ambiguity, ToolUseID: a.ToolUseID,
+		ID: a.ApprovalID, ApprovalID: a.ApprovalID, CallID: a.CallID, RunID: a.Of.HumanLayerRun, SessionID: a.Of.HumanLayerSession,
+		ThreadID: a.SessionUUID, Agent: a.Agent,
+		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, ReopenedAs: a.ReopenedAs, TakenAt: a.TakenAt,
+		CreatedAt: a.CreatedAt,
+		Deadline:  a.Deadline, ToolName: a.ToolName, ToolInput: a.ToolInput, Editable: a.Editable, Ambiguity: a.Ambiguity, ToolUseID: a.ToolUseID,
 		ToolKind: a.ToolKind, Title: a.Title, Subject: a.Subject, Options: a.Options, OptionsOnly: a.OptionsOnly, Declinable: a.Declinable,
 		Paths: a.Paths, Diff: a.Diff, Details: a.Details, Plan: a.Plan, Rules: a.Rules, TakesComment: a.TakesComment, Channel: a.Channel,
-		RespondedAt: a.RespondedAt, DecidedBy: a.DecidedBy, Explanation: a.Explanation, Comment: a.Comment, Response: a.Response, Option: a.Option,
+		RespondedAt: a.RespondedAt, DecidedBy: a.DecidedBy, Explanation: a.Explanation, Comment: a.Comment, Response: a.Response,
+		Option:       a.Option,
 		UpdatedInput: a.UpdatedInput, Truncated: a.Truncated, Elicitation: a.Elicitation, Content: a.Content, Type: a.Type,
 	}
 	if a.Of.Task > 0 {
@@ -202,15 +205,19 @@ func ApprovalOf(a *protocol.Approval) *Approval {
 	if a.Type == protocol.HumanContact {
 		r.HumanContact = &HumanContactRequest{
 			RunID: r.RunID, CallID: r.CallID,
-			Spec:   HumanContactSpec{Msg: a.Asked.Title, Subject: a.Asked.Subject, Channel: a.Channel, ResponseOptions: responseOptions(a.Options)},
-			Status: HumanContactStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Response: a.Asked.Response, ResponseOptionName: a.Option},
+			Spec: HumanContactSpec{Msg: a.Asked.Title, Subject: a.Asked.Subject, Channel: a.Channel, ResponseOptions: responseOptions(a.Options)},
+			Status: HumanContactStatus{
+				RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Response: a.Asked.Response, ResponseOptionName: a.Option,
+			},
 		}
 		return r
 	}
 	r.FunctionCall = &FunctionCallRequest{
 		RunID: r.RunID, CallID: r.CallID,
-		Spec:   FunctionCallSpec{Fn: a.ToolName, Kwargs: r.ToolInput, Channel: a.Channel},
-		Status: FunctionCallStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Asked.Comment},
+		Spec: FunctionCallSpec{Fn: a.ToolName, Kwargs: r.ToolInput, Channel: a.Channel},
+		Status: FunctionCallStatus{
+			RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Asked.Comment,
+		},
 	}
 	return r
 }
@@ -275,7 +282,9 @@ func (p CreateApprovalParams) Check() error {
 		return cmp.Or(protocol.NotEmpty("message", p.Message), p.checkOptions())
 	}
 	if p.elicitation().Mode != "" {
-		return server.InvalidParam(server.ParamError{Param: "type", Expected: "human_contact, for a form or an address", Received: "function_call"})
+		return server.InvalidParam(server.ParamError{
+			Param: "type", Expected: "human_contact, for a form or an address", Received: "function_call",
+		})
 	}
 	return cmp.Or(protocol.NotEmpty("tool_name", p.ToolName), p.checkOptions())
 }

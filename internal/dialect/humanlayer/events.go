@@ -205,7 +205,8 @@ func ownData(e domain.Event, turn turnIDs) any {
 		return askedEvent(turn, p)
 	case domain.ApprovalResolved:
 		return &resolvedEvent{
-			turnIDs: turn, ApprovalID: p.ApprovalID, CallID: p.CallID, Type: p.Type, Approved: p.Status == domain.ApprovalApproved, Decision: p.Status,
+			turnIDs: turn, ApprovalID: p.ApprovalID, CallID: p.CallID, Type: p.Type, Approved: p.Status == domain.ApprovalApproved,
+			Decision:     p.Status,
 			ResponseText: p.Response, Comment: p.Comment, Option: p.Option, DecidedBy: p.DecidedBy, DecidedIn: p.DecidedIn, Title: p.Title,
 			ToolName: p.Tool, ToolUseID: p.ToolUseID, Edited: p.InputEdited, Explanation: p.Explanation,
 		}
@@ -216,7 +217,9 @@ func ownData(e domain.Event, turn turnIDs) any {
 			Options: p.Options, RequestedAgent: p.Agent,
 		}
 	case domain.NativeSessionChanged:
-		return &settingsEvent{turnIDs: turn, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked}
+		return &settingsEvent{
+			turnIDs: turn, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked,
+		}
 	case domain.AgentModeChanged:
 		return &settingsEvent{turnIDs: turn, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: p.Choices}
 	case domain.QueueChanged:
@@ -258,15 +261,17 @@ func messageEvent(turn turnIDs, p domain.MessageAdded) *itemEvent {
 		contentType = "text"
 	}
 	return &itemEvent{
-		turnIDs: turn, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, ParentID: p.ParentID, Role: p.Role, Content: p.Text, ContentType: contentType,
-		Subtype: p.Subtype, Truncated: p.Truncated, Attachments: protocol.AttachmentsOf(p.Blocks), Meta: p.Meta,
+		turnIDs: turn, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, ParentID: p.ParentID, Role: p.Role, Content: p.Text,
+		ContentType: contentType,
+		Subtype:     p.Subtype, Truncated: p.Truncated, Attachments: protocol.AttachmentsOf(p.Blocks), Meta: p.Meta,
 	}
 }
 
 func toolCallEvent(turn turnIDs, p domain.ToolCallChanged) *itemEvent {
 	d := &itemEvent{
-		turnIDs: turn, NativeID: p.NativeSession, EventType: "tool_call", ContentType: "tool_use", ToolID: p.ID, ToolName: p.Name, ToolTitle: p.Title,
-		ToolKind: p.ToolKind, ToolStatus: p.Status, ToolInput: p.Input, ParentID: p.ParentID, Truncated: p.Truncated,
+		turnIDs: turn, NativeID: p.NativeSession, EventType: "tool_call", ContentType: "tool_use", ToolID: p.ID, ToolName: p.Name,
+		ToolTitle: p.Title,
+		ToolKind:  p.ToolKind, ToolStatus: p.Status, ToolInput: p.Input, ParentID: p.ParentID, Truncated: p.Truncated,
 	}
 	if p.Details != nil {
 		d.ToolData, d.RefusedBy, d.Refusal = protocol.ToolDetailsOf(*p.Details), p.Details.RefusedBy, p.Details.Refusal
@@ -280,8 +285,9 @@ func toolCallEvent(turn turnIDs, p domain.ToolCallChanged) *itemEvent {
 func askedEvent(turn turnIDs, p domain.ApprovalRequested) *approvalEvent {
 	answers := domain.AnswersOf(p.Type, p.Elicitation, p.Options)
 	return &approvalEvent{
-		turnIDs: turn, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
-		ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options,
+		turnIDs: turn, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool,
+		ToolInput: p.Input,
+		ToolKind:  p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options,
 		OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths, Diffs: p.Diffs, Plan: p.Plan, Details: p.Details,
 		Rules: protocol.RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened,
 		Replayed: p.Replayed, Truncated: p.Truncated, Elicitation: protocol.ElicitationOf(p.Elicitation),

@@ -84,7 +84,8 @@ func (p LaunchParams) Native() protocol.StartParams {
 
 func (p ContinueParams) next() protocol.NextTurn {
 	return protocol.NextTurn{
-		AgentSettings: p.AgentSettings, PromptContent: p.PromptContent, Priority: p.Priority, Metadata: p.Metadata, TimeoutMS: p.TimeoutMS, Gated: p.Gated,
+		AgentSettings: p.AgentSettings, PromptContent: p.PromptContent, Priority: p.Priority, Metadata: p.Metadata, TimeoutMS: p.TimeoutMS,
+		Gated: p.Gated,
 	}
 }
 
@@ -96,7 +97,8 @@ func (p ContinueParams) Prompt() protocol.PromptParams {
 // ForkParams returns the parameters of session.fork, with Fork.
 func (p ContinueParams) ForkParams() protocol.ForkParams {
 	return protocol.ForkParams{
-		Turn: protocol.Ref(p.SessionID), Prompt: protocol.Value(p.Query), Agent: p.Agent, Model: p.Model, Mode: p.PermissionMode, Options: p.Options,
+		Turn: protocol.Ref(p.SessionID), Prompt: protocol.Value(p.Query), Agent: p.Agent, Model: p.Model, Mode: p.PermissionMode,
+		Options:     p.Options,
 		SessionUUID: p.ForkID, NextTurn: p.next(),
 	}
 }
@@ -116,7 +118,8 @@ func Launched(s protocol.Started) LaunchResult {
 // Continued returns the result of continueSession.
 func Continued(s protocol.Started) ContinueResult {
 	return ContinueResult{
-		LaunchResult: Launched(s), ClaudeSessionID: s.Of.Session.NativeSession, ParentSessionID: s.Of.ParentHumanLayerSession, Delivered: s.Delivered,
+		LaunchResult: Launched(s), ClaudeSessionID: s.Of.Session.NativeSession, ParentSessionID: s.Of.ParentHumanLayerSession,
+		Delivered: s.Delivered,
 	}
 }
 
@@ -133,7 +136,9 @@ func (p ContinueParams) Check() error {
 		given bool
 	}{{"agent", p.Agent != ""}, {"model", p.Model != ""}, {"permission_mode", p.PermissionMode != ""}, {"options", len(p.Options) > 0}} {
 		if c.given {
-			return server.InvalidParam(server.ParamError{Param: c.param, Expected: "nothing without fork; session.set changes a conversation", Received: "a value"})
+			return server.InvalidParam(server.ParamError{
+				Param: c.param, Expected: "nothing without fork; session.set changes a conversation", Received: "a value",
+			})
 		}
 	}
 	return nil

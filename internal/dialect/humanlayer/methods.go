@@ -31,15 +31,19 @@ func Register(m native.Methods) {
 	registerSessions(m, over)
 	registerSettings(m, over)
 	registerApprovals(m, over)
-	native.Compose(m, Family, "Subscribe", "Sends events to this connection, in HumanLayer's form. With since, it first replays the stored events after that seq. "+
+	native.Compose(m, Family, "Subscribe", "Sends events to this connection, in HumanLayer's form. With since, it first replays the stored "+
+		"events after that seq. "+
 		"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
-		"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions.",
+		"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection "+
+		"has at most 64 subscriptions.",
 		over.subscribe)
 	native.Over(m, Family, "Unsubscribe", "event.unsubscribe", "Ends a subscription of this connection.",
 		func(p protocol.UnsubscribeParams) protocol.UnsubscribeParams { return p }, native.Same[protocol.Success])
-	native.Handle(m, Family, "getConversation", "Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so.",
+	native.Handle(m, Family, "getConversation", "Returns the conversation up to a session, with its tool calls, the oldest first. If not "+
+		"all fits, pass next_offset as offset to get more. Texts that are cut say so.",
 		getConversation)
-	native.Over(m, Family, "getSessionSnapshots", "change.list", "Returns the files that a session changed, their diffs, and the decision about each change.",
+	native.Over(m, Family, "getSessionSnapshots", "change.list", "Returns the files that a session changed, their diffs, and the decision "+
+		"about each change.",
 		func(p SessionParams) protocol.TurnParams { return protocol.TurnParams{Turn: protocol.Ref(p.SessionID)} }, snapshotsOf)
 }
 
@@ -49,7 +53,8 @@ type methods struct{ native native.Methods }
 func registerSessions(m native.Methods, over methods) {
 	native.Over(m, Family, "launchSession", "session.start", "Starts a session: an agent runs a prompt in a new conversation.",
 		LaunchParams.Native, func(_ context.Context, s protocol.Started) LaunchResult { return Launched(s) })
-	native.Over(m, Family, "listSessions", "turn.list", "Lists sessions, the newest first. If not all fit, pass next_before as before to get more.",
+	native.Over(m, Family, "listSessions", "turn.list", "Lists sessions, the newest first. If not all fit, pass next_before as before to "+
+		"get more.",
 		ListSessionsParams.Native, func(ctx context.Context, l protocol.TurnList) SessionList { return listOf(ctx, l.Turns, l.NextBefore) })
 	native.Over(m, Family, "getSessionState", "turn.get", "Returns a session without its conversation.",
 		func(p SessionParams) protocol.TurnParams { return protocol.TurnParams{Turn: protocol.Ref(p.SessionID)} },
@@ -65,9 +70,14 @@ func registerSessions(m native.Methods, over methods) {
 		func(ctx context.Context, r protocol.SessionsResult) SessionList {
 			return listOf(ctx, r.Sessions, r.NextBefore)
 		})
-	native.Compose(m, Family, "continueSession", "Continues a session's conversation with another prompt. From the last session of the conversation, or one that has not ended, the prompt waits its turn there. From an earlier session, or with fork, it starts a new conversation that shares the history up to that session. A draft is launched: it keeps its ids, and the parameters replace its own. The new session has the permissions of the session before, but a fork never keeps a mode in which tools run without approval.",
+	native.Compose(m, Family, "continueSession", "Continues a session's conversation with another prompt. From the last session of the "+
+		"conversation, or one that has not ended, the prompt waits its turn there. From an earlier session, or with fork, it starts a new "+
+		"conversation that shares the history up to that session. A draft is launched: it keeps its ids, and the parameters replace its own. "+
+		"The new session has the permissions of the session before, but a fork never keeps a mode in which tools run without approval.",
 		over.continueSession)
-	native.Over(m, Family, "interruptSession", "turn.interrupt", "Interrupts a session, also while it waits for input. It can be continued. For a session that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the session has ended.",
+	native.Over(m, Family, "interruptSession", "turn.interrupt", "Interrupts a session, also while it waits for input. It can be continued. "+
+		"For a session that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not "+
+		"the session has ended.",
 		func(p InterruptParams) protocol.InterruptTurnParams {
 			return protocol.InterruptTurnParams{Turn: protocol.Ref(p.SessionID), Reason: p.Reason, Background: p.Background}
 		},
@@ -99,14 +109,16 @@ func (m methods) continueSession(ctx context.Context, p ContinueParams) (Continu
 }
 
 func registerSettings(m native.Methods, over methods) {
-	native.Handle(m, Family, "updateSessionSettings", "Changes settings of a session's conversation. A working agent gets a new mode, model or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead.",
+	native.Handle(m, Family, "updateSessionSettings", "Changes settings of a session's conversation. A working agent gets a new mode, model "+
+		"or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead.",
 		update)
 	native.Over(m, Family, "updateSessionTitle", "session.rename", "Sets the title of a session's conversation.",
 		func(p UpdateTitleParams) protocol.RenameSessionParams {
 			return protocol.RenameSessionParams{Session: protocol.Ref(p.SessionID), Title: p.Title}
 		},
 		func(context.Context, protocol.Empty) protocol.Success { return protocol.Success{Success: true} })
-	native.Over(m, Family, "archiveSession", "session.archive", "Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it.",
+	native.Over(m, Family, "archiveSession", "session.archive", "Archives a session's conversation, or restores it. Refused (`bad_state`) "+
+		"while its agent works in the background or goes on by itself. Continuing a session also restores it.",
 		func(p ArchiveParams) protocol.ArchiveSessionsParams {
 			return protocol.ArchiveSessionsParams{Sessions: []protocol.Ref{protocol.Ref(p.SessionID)}, Archived: p.Archived}
 		},
@@ -160,7 +172,8 @@ func recentPaths(ctx context.Context, h *hub.Hub, p RecentPathsParams) (RecentPa
 }
 
 func registerApprovals(m native.Methods, over methods) {
-	native.Handle(m, Family, "createApproval", "Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval.", createApproval)
+	native.Handle(m, Family, "createApproval", "Asks the user whether a tool may run, or another question. The answer comes as the event "+
+		"approval_resolved, or from getApproval.", createApproval)
 	native.Over(m, Family, "fetchApprovals", "approval.list", "Lists what waits for a human's answer, the oldest first.",
 		func(p FetchApprovalsParams) protocol.ApprovalListParams {
 			return protocol.ApprovalListParams{Turn: protocol.Ref(cmp.Or(p.SessionID, p.RunID))}
@@ -173,7 +186,10 @@ func registerApprovals(m native.Methods, over methods) {
 		func(ctx context.Context, r protocol.ApprovalResult) ApprovalResult {
 			return ApprovalResult{Approval: *protocol.FitApprovals([]*protocol.Approval{&r.Approval}, protocol.Room(ctx), ApprovalOf)[0]}
 		})
-	native.Compose(m, Family, "sendDecision", "Answers an approval. The first answer wins: for a later one, success is false and error has the decision.", over.sendDecision)
+	native.Compose(
+		m, Family, "sendDecision", "Answers an approval. The first answer wins: for a later one, success is false and error has the decision.",
+		over.sendDecision,
+	)
 }
 
 func createApproval(ctx context.Context, h *hub.Hub, p CreateApprovalParams) (CreateApprovalResult, error) {
@@ -237,5 +253,7 @@ func snapshotsOf(ctx context.Context, l protocol.ChangeList) SnapshotsResult {
 	for _, c := range l.Changes {
 		list = append(list, SnapshotOf(l.TurnUUID, c))
 	}
-	return SnapshotsResult{Snapshots: protocol.Fit(list, protocol.Room(ctx)-protocol.EncodedSize(l.Diff)), Diff: l.Diff, NotRecorded: l.NotRecorded}
+	return SnapshotsResult{
+		Snapshots: protocol.Fit(list, protocol.Room(ctx)-protocol.EncodedSize(l.Diff)), Diff: l.Diff, NotRecorded: l.NotRecorded,
+	}
 }

@@ -148,16 +148,20 @@ func SessionOf(t *protocol.Turn) *Session {
 		ID: of.HumanLayerSession, RunID: of.HumanLayerRun, ClaudeSessionID: t.AgentSessionID, ParentSessionID: of.ParentHumanLayerSession,
 		Status: StatusOf(of.State), Query: t.Prompt, Summary: t.Summary, Title: t.Title, ConversationTitle: t.SessionTitle,
 		Model: t.Model, WorkingDir: t.WorkingDir,
-		CreatedAt: t.CreatedAt, StartTime: t.CreatedAt, StartedAt: t.StartedAt, LastActivityAt: t.ActiveAt, CompletedAt: t.EndedAt, EndTime: t.EndedAt,
-		Error: t.Error, ErrorMessage: t.Error, ErrorCode: t.ErrorCode, AuthMethods: t.AuthMethods, StopReason: t.StopReason,
+		CreatedAt: t.CreatedAt, StartTime: t.CreatedAt, StartedAt: t.StartedAt, LastActivityAt: t.ActiveAt, CompletedAt: t.EndedAt,
+		EndTime: t.EndedAt,
+		Error:   t.Error, ErrorMessage: t.Error, ErrorCode: t.ErrorCode, AuthMethods: t.AuthMethods, StopReason: t.StopReason,
 		CostUSD: t.CostUSD, InputTokens: t.InputTokens, OutputTokens: t.OutputTokens, CacheReadInputTokens: t.CacheReadTokens,
-		CacheCreationInputTokens: t.CacheWriteTokens, TotalTokens: t.TotalTokens, EffectiveContextTokens: t.ContextTokens, ContextLimit: t.ContextSize,
-		DurationMS: t.DurationMS, NumTurns: t.Messages,
+		CacheCreationInputTokens: t.CacheWriteTokens, TotalTokens: t.TotalTokens, EffectiveContextTokens: t.ContextTokens,
+		ContextLimit: t.ContextSize,
+		DurationMS:   t.DurationMS, NumTurns: t.Messages,
 		AutoAcceptEdits: t.AutoAcceptEdits, SkipPermissions: t.SkipPermissions, SkipPermissionsExpiresAt: t.SkipPermissionsUntil,
 		Archived: t.Archived, AdditionalDirectories: t.AdditionalDirectories,
-		Agent: t.Agent, ThreadID: t.SessionUUID, TaskID: domain.TaskName(of.Task), CallerTaskID: t.CallerID, PermissionMode: t.Mode, Source: t.Source,
-		Priority: t.Priority, State: t.State, SilentSince: t.SilentSince, SilentNote: t.SilentNote, SilentTool: t.SilentTool, Background: t.Background,
-		Progress: t.Progress, Metadata: t.Metadata, AgentMode: t.AgentMode, RequestedAgent: t.RequestedAgent, RequestedMode: t.RequestedMode,
+		Agent: t.Agent, ThreadID: t.SessionUUID, TaskID: domain.TaskName(of.Task), CallerTaskID: t.CallerID, PermissionMode: t.Mode,
+		Source:   t.Source,
+		Priority: t.Priority, State: t.State, SilentSince: t.SilentSince, SilentNote: t.SilentNote, SilentTool: t.SilentTool,
+		Background: t.Background,
+		Progress:   t.Progress, Metadata: t.Metadata, AgentMode: t.AgentMode, RequestedAgent: t.RequestedAgent, RequestedMode: t.RequestedMode,
 		RequestedModel: t.RequestedModel, RequestedOptions: t.RequestedOptions, Modes: t.Modes, AgentSession: t.AgentSession,
 		UnansweredServers: t.UnansweredServers, Gates: t.Gates, Attempts: t.Attempts, Worktree: t.Worktree,
 	}
@@ -171,7 +175,8 @@ func resultOf(t *protocol.Turn) *SessionResult {
 	status := StatusOf(t.Of.State)
 	return &SessionResult{
 		Type: "result", Subtype: "session_" + status, TotalCostUSD: protocol.Value(t.CostUSD), IsError: status == string(domain.Failed),
-		DurationMS: protocol.Value(t.DurationMS), NumTurns: protocol.Value(t.Messages), Result: t.Result, SessionID: t.AgentSessionID, Error: t.Error,
+		DurationMS: protocol.Value(t.DurationMS), NumTurns: protocol.Value(t.Messages), Result: t.Result, SessionID: t.AgentSessionID,
+		Error: t.Error,
 	}
 }
 
@@ -262,7 +267,9 @@ func (s *Session) AtMost() int {
 	if s.Modes != nil || s.AgentSession != nil {
 		return math.MaxInt32
 	}
-	total := 4096 + protocol.TextAtMost(s.Texts()...) + protocol.TextAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+	total := 4096 + protocol.TextAtMost(s.Texts()...) + protocol.TextAtMost(
+		&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason,
+	)
 	return total + protocol.ListsAtMost(s.AdditionalDirectories, s.UnansweredServers, s.Worktree, s.AuthMethods, s.Gates)
 }
 

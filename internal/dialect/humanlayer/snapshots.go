@@ -44,7 +44,8 @@ func (s *Snapshot) Texts() []*string {
 // SnapshotOf returns a change in HumanLayer's form. It shares the change's texts.
 func SnapshotOf(session string, c *protocol.Change) *Snapshot {
 	return &Snapshot{
-		SessionID: session, FilePath: c.Path, Renamed: c.Renamed, Content: protocol.Value(c.Before), Before: c.Before, After: c.After, Binary: c.Binary,
-		Diff: c.Diff, Hunks: c.Hunks, Mode: c.Mode, State: c.State, CreatedAt: c.ChangedAt,
+		SessionID: session, FilePath: c.Path, Renamed: c.Renamed, Content: protocol.Value(c.Before), Before: c.Before, After: c.After,
+		Binary: c.Binary,
+		Diff:   c.Diff, Hunks: c.Hunks, Mode: c.Mode, State: c.State, CreatedAt: c.ChangedAt,
 	}
 }

@@ -133,14 +133,17 @@ func (m Methods) Abandon(ctx context.Context, h *hub.Hub, s domain.TurnInSession
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
 		return server.NewError(server.CodeCancelled, fmt.Sprintf(
-			"Request cancelled: its connection ends, and the run goes on as %s; task.get and getConversation return its state and text, task.cancel ends it", name), data)
+			"Request cancelled: its connection ends, and the run goes on as %s; task.get and getConversation return its state and text, "+
+				"task.cancel ends it", name), data)
 	default:
 	}
 	data.Turn = "interrupted"
 	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.HumanLayerSession, "the request was cancelled"); err != nil {
 		m.Logger.Warn("cannot interrupt the run of a cancelled request", "task", name, "err", err)
 	}
-	return server.NewError(server.CodeCancelled, fmt.Sprintf("Request cancelled: its run %s is interrupted; continueSession continues it", name), data)
+	return server.NewError(
+		server.CodeCancelled, fmt.Sprintf("Request cancelled: its run %s is interrupted; continueSession continues it", name), data,
+	)
 }
 
 // cancelledTurn is the data of the error of a cancelled request that waited for a turn.

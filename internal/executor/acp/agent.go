@@ -86,7 +86,8 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
-		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch), has: acp.AuthMethodNames(env),
+		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch),
+		has:     acp.AuthMethodNames(env),
 		changed: make(chan struct{}, 1), turns: newTurns(), requests: requests{answered: make(chan struct{}, 1)},
 	}
 	a.workspace.Add(t.Session.AdditionalDirectories...)
@@ -124,7 +125,8 @@ func (a *agent) handler() acp.Handler {
 		},
 		TooLong: func(length int64) {
 			if t := a.turns.now(); t != nil {
-				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, acp.MaxLine))
+				t.Problem(task.CodeLineTooLong,
+					fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, acp.MaxLine))
 			}
 		},
 	}

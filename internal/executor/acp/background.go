@@ -241,9 +241,11 @@ func (a *agent) canCancel(item backgroundItem) bool {
 func (a *agent) cancelItem(ctx context.Context, item backgroundItem) (err error) {
 	switch item.Type {
 	case "terminal":
-		_, err = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodTerminalCancel, acp.CancelWorkRequest{SessionID: a.session, TerminalID: item.TerminalID})
+		_, err = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodTerminalCancel,
+			acp.CancelWorkRequest{SessionID: a.session, TerminalID: item.TerminalID})
 	case "tool_call":
-		_, err = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodToolCallCancel, acp.CancelWorkRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
+		_, err = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodToolCallCancel,
+			acp.CancelWorkRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
 	case "subagent":
 		err = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: item.SessionID})
 	}
@@ -260,13 +262,19 @@ func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 	for _, item := range b.list[:min(len(b.list), maxBackground)] {
 		switch item.Type {
 		case "terminal":
-			tasks = append(tasks, domain.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: domain.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID), Stoppable: a.canCancel(item)})
+			tasks = append(tasks, domain.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: domain.BackgroundTerminal, Title: cmp.Or(
+				a.shown.title(item.TerminalID), item.TerminalID,
+			), Stoppable: a.canCancel(item)})
 		case "subagent":
 			if title, isActive := a.subagents.describe(item.SessionID); isActive { // else the next list lacks it
-				tasks = append(tasks, domain.BackgroundTask{ID: item.SessionID, Kind: domain.BackgroundToolCall, Title: cmp.Or(title, "sub-agent"), Stoppable: a.canCancel(item)})
+				tasks = append(tasks, domain.BackgroundTask{
+					ID: item.SessionID, Kind: domain.BackgroundToolCall, Title: cmp.Or(title, "sub-agent"), Stoppable: a.canCancel(item),
+				})
 			}
 		case "tool_call":
-			tasks = append(tasks, domain.BackgroundTask{ID: item.ToolCallID, Kind: domain.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID), Stoppable: a.canCancel(item)})
+			tasks = append(tasks, domain.BackgroundTask{ID: item.ToolCallID, Kind: domain.BackgroundToolCall, Title: cmp.Or(
+				b.past[item.ToolCallID].title, item.ToolCallID,
+			), Stoppable: a.canCancel(item)})
 		default: // an unknown type is work, too
 			tasks = append(tasks, domain.BackgroundTask{ID: item.Type, Kind: domain.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
 		}
@@ -320,7 +328,8 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 func (a *agent) reportLate(of lastTask, event string, value any) {
 	data, err := task.JSON(value)
 	if err == nil {
-		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: of.session, TaskID: of.task, EventType: event, EventData: data})
+		err = a.driver.hub.ReportLate(a.driver.ctx,
+			catalog.ReportLateParams{SessionID: of.session, TaskID: of.task, EventType: event, EventData: data})
 	}
 	if err != nil {
 		a.driver.log.Info("cannot report an agent's update between two turns", "agent", a.name, "event", event, "err", err)

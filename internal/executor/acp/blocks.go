@@ -74,7 +74,9 @@ func (c promptCapabilities) ForPrompt(agent string, list []catalog.ContentBlock)
 			takes = true
 		}
 		if !takes {
-			return nil, &task.Failure{Code: task.CodeContent, Message: fmt.Sprintf("%s takes no content of the type %s in prompts: it takes %s", agent, b.Type, c)}
+			return nil, &task.Failure{
+				Code: task.CodeContent, Message: fmt.Sprintf("%s takes no content of the type %s in prompts: it takes %s", agent, b.Type, c),
+			}
 		}
 		taken = append(taken, b)
 	}

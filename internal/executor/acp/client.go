@@ -146,7 +146,8 @@ func (r promptResult) usage() *catalog.TokenUsage {
 		return nil
 	}
 	used := catalog.TokenUsage{
-		InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens), CacheReadTokens: int64(u.CachedReadTokens), CacheWriteTokens: int64(u.CachedWriteTokens),
+		InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens), CacheReadTokens: int64(u.CachedReadTokens),
+		CacheWriteTokens: int64(u.CachedWriteTokens),
 	}.Bounded()
 	return &used
 }

@@ -173,7 +173,9 @@ func (a *agent) sessionRequest(t *turn, id string) acp.OpenSessionRequest {
 	if err != nil {
 		panic("encoding texts: " + err.Error())
 	}
-	r := acp.OpenSessionRequest{SessionID: id, Workspace: acp.Workspace{CWD: t.Params.CWD, AdditionalDirectories: a.directories(t), MCPServers: servers}}
+	r := acp.OpenSessionRequest{
+		SessionID: id, Workspace: acp.Workspace{CWD: t.Params.CWD, AdditionalDirectories: a.directories(t), MCPServers: servers},
+	}
 	if prompt := t.Session.SystemPrompt; prompt != "" && acp.Has(a.info.Session.SystemPrompt) {
 		r.SystemPrompt = &acp.SystemPrompt{Mode: acp.SystemPromptAppend, Content: []acp.Content{acp.TextContent(prompt)}}
 	}
@@ -207,14 +209,18 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 			own := a.env.With(s.Env)
 			path, err := own.Find(s.Command, t.Params.CWD)
 			if err != nil {
-				t.Problem(task.CodeMCPServer, fmt.Sprintf("the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command, notStarted(err)))
+				t.Problem(task.CodeMCPServer, fmt.Sprintf(
+					"the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command,
+					notStarted(err),
+				))
 			}
 			if err != nil || !filepath.IsAbs(path) {
 				path = ""
 			}
 			list = append(list, a.info.Program(server, path))
 		default:
-			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s continues without the MCP server %s: the agent does not support servers of the type %s", a.name, s.Name, s.Type))
+			t.Problem(task.CodeMCPServer,
+				fmt.Sprintf("%s continues without the MCP server %s: the agent does not support servers of the type %s", a.name, s.Name, s.Type))
 		}
 	}
 	t.servers = list

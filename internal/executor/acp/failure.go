@@ -33,20 +33,24 @@ func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)
 		}
-		message := fmt.Sprintf("%s wants you to log in: %s. Do that with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or configure its key, and try again; `duet-rpc agents` names the variables with keys that it does not get", a.name, text, a.name)
+		message := fmt.Sprintf("%s wants you to log in: %s. Do that with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), "+
+			"or configure its key, and try again; `duet-rpc agents` names the variables with keys that it does not get", a.name, text, a.name)
 		if len(ways) > 0 {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}
 		return a.signInFirst(message)
 	case missingVariable(text) != "":
 		return a.signInFirst(fmt.Sprintf(
-			"%s: %s. An agent does not get all of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of the configuration; or name it under keys there, to be asked for it",
+			"%s: %s. An agent does not get all of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of "+
+				"the configuration; or name it under keys there, to be asked for it",
 			a.name, strings.TrimRight(text, "."), missingVariable(text)))
 	case refusesKey(wire.Code, text):
 		return a.signInFirst(fmt.Sprintf(
-			"%s: %s. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or correct its key, and try again", a.name, strings.TrimRight(text, "."), a.name))
+			"%s: %s. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login %s` in a terminal (in Emacs "+
+				"M-x duet-login), or correct its key, and try again", a.name, strings.TrimRight(text, "."), a.name))
 	case tooMany(wire.Code, text):
-		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
+		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while "+
+			"and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
 	}
 	code := task.CodeAgent
 	if contextOverflow(text) {
@@ -70,7 +74,8 @@ func (a *agent) exited() *task.Failure {
 
 // silent reports that the agent did not answer a call.
 func (a *agent) silent(method string) *task.Failure {
-	message := fmt.Sprintf("%s did not answer %s in time: check that its command speaks the Agent Client Protocol on stdin and stdout, and run it in a terminal to see what it waits for", a.name, method)
+	message := fmt.Sprintf("%s did not answer %s in time: check that its command speaks the Agent Client Protocol on stdin and stdout, and "+
+		"run it in a terminal to see what it waits for", a.name, method)
 	if lines := a.proc.LastWords(); lines != "" {
 		message += ". Its last words: " + lines
 	}

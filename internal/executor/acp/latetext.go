@@ -116,7 +116,9 @@ func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
 // lateDelta reads an update as text that is added to a message of the turn.
 func (t *turn) lateDelta(update []byte, isWhole bool) (d catalog.ContentDelta, ok bool) {
 	c := readChunk(update)
-	d = catalog.ContentDelta{MessageID: string(c.id), ParentID: parentOf(c.meta), Delta: catalog.Delta{Text: string(c.text)}, Meta: boundedMeta(c.meta)}
+	d = catalog.ContentDelta{
+		MessageID: string(c.id), ParentID: parentOf(c.meta), Delta: catalog.Delta{Text: string(c.text)}, Meta: boundedMeta(c.meta),
+	}
 	if !isWhole {
 		return d, c.isText && d.Delta.Text != ""
 	}

@@ -42,7 +42,8 @@ func unasked(agent string, now catalog.Session) string {
 	if title := now.Mode.Choices[i].Name; title != "" && title != now.Mode.Current {
 		name = fmt.Sprintf("%q (%s)", title, now.Mode.Current)
 	}
-	return fmt.Sprintf("%s is in its mode %s, in which it may act without asking: rules and questions hold only for what it asks about", agent, name)
+	return fmt.Sprintf("%s is in its mode %s, in which it may act without asking: rules and questions hold only for what it asks "+
+		"about", agent, name)
 }
 
 // named returns the choice whose id, or the end of whose id, is the name of a mode.

@@ -126,7 +126,9 @@ func optionsOf(raw json.RawMessage) (options []catalog.Option, ok bool) {
 	}
 	options = []catalog.Option{}
 	for _, m := range list {
-		o := catalog.Option{ID: cmp.Or(m.text("id"), m.text("configId")), Name: m.text("name"), Description: m.text("description"), Category: m.text("category"), Type: m.text("type")}
+		o := catalog.Option{ID: cmp.Or(
+			m.text("id"), m.text("configId"),
+		), Name: m.text("name"), Description: m.text("description"), Category: m.text("category"), Type: m.text("type")}
 		if o.ID == "" {
 			continue
 		}

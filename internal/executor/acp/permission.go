@@ -91,10 +91,13 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp
 	answer, question, err := a.decision(ctx, t, open)
 	switch {
 	case errors.Is(err, errNotUTF8):
-		t.Problem(task.CodePermission, fmt.Sprintf("permission (%s) refused: the agent's request is not valid UTF-8, so what runs could differ from what you see", question.Title))
+		t.Problem(task.CodePermission, fmt.Sprintf(
+			"permission (%s) refused: the agent's request is not valid UTF-8, so what runs could differ from what you see", question.Title,
+		))
 		return acp.PermissionResponse{}, acp.InvalidParams(err)
 	case errors.Is(err, errNoOptions):
-		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without options to choose from, so Duet cancelled the request", question.Title))
+		t.Problem(task.CodePermission,
+			fmt.Sprintf("the agent asked for permission (%s) without options to choose from, so Duet cancelled the request", question.Title))
 		return cancelledAnswer, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
@@ -125,7 +128,9 @@ var (
 // decision asks the hub for a decision about the tool call in its current state. If the agent
 // changes the call meanwhile, it asks again. A denial holds whatever has changed. It returns the
 // question that was decided.
-func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (catalog.RequestPermissionResult, catalog.RequestPermissionParams, error) {
+func (a *agent) decision(
+	ctx context.Context, t *turn, open *openQuestion,
+) (catalog.RequestPermissionResult, catalog.RequestPermissionParams, error) {
 	type reply struct {
 		result catalog.RequestPermissionResult
 		err    error
@@ -252,7 +257,8 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	u := &p.toolUpdate
 	q := catalog.RequestPermissionParams{
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: cmp.Or(u.parent, parentOf(u.Meta)),
-		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.asked.Title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
+		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.asked.Title),
+		ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 		InputFixed: string(toolinput.At(a.info.CapabilityMeta, "duet", "updatedInput")) != "true",
 	}
 	for _, d := range known.diffs { // known from earlier updates and possibly shown

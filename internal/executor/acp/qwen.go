@@ -25,7 +25,9 @@ func workTrigger(update []byte) func() *catalog.TurnTrigger {
 		if raw := rawjson.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Source == "" {
 			return nil
 		}
-		return &catalog.TurnTrigger{Kind: bounded(meta.Source), Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label))}
+		return &catalog.TurnTrigger{
+			Kind: bounded(meta.Source), Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label)),
+		}
 	}
 }
 

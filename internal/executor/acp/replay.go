@@ -28,7 +28,8 @@ type Replay struct {
 func NewReplay(take func(catalog.ReplayedPart)) *Replay {
 	r := &Replay{take: take}
 	ctx := context.Background()
-	of := task.New(ctx, ctx, (*replayHub)(r), slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{Launch: &catalog.AgentLaunch{}, CWD: "/"})
+	of := task.New(ctx, ctx, (*replayHub)(r), slog.New(slog.DiscardHandler),
+		catalog.ExecutePromptParams{Launch: &catalog.AgentLaunch{}, CWD: "/"})
 	of.Files = nil
 	r.turn = newTurn(of, Options{})
 	r.turn.isReplay = true
@@ -134,7 +135,9 @@ func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) 
 	return err
 }
 
-func (h *replayHub) GetExecutionContext(context.Context, catalog.GetExecutionContextParams) (r catalog.GetExecutionContextResult, err error) {
+func (h *replayHub) GetExecutionContext(
+	context.Context, catalog.GetExecutionContextParams,
+) (r catalog.GetExecutionContextResult, err error) {
 	return r, context.Canceled
 }
 

@@ -133,7 +133,9 @@ func (a *agent) newSession(request acp.OpenSessionRequest, opened func(sessionRe
 // oldest one.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	can := acp.ClientCapabilities{
-		FS:       acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
+		FS: acp.FileCapabilities{
+			ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone,
+		},
 		Terminal: true, Plan: acp.Supported,
 	}
 	can.Elicitation.Form, can.Elicitation.URL = acp.Supported, acp.Supported

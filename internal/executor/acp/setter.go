@@ -142,15 +142,18 @@ func (s *setter) leavePlan(wanted string) error {
 	case len(others) == 0:
 		return nil
 	}
-	return fmt.Errorf("the agent stays in plan mode: %q is a mode of Duet, and it is unclear which of the agent's modes it means; choose one of %s", wanted, listed(others))
+	return fmt.Errorf("the agent stays in plan mode: %q is a mode of Duet, and it is unclear which of the agent's modes it means; choose "+
+		"one of %s", wanted, listed(others))
 }
 
 // noMode returns an error that lists the available modes.
 func noMode(now catalog.Session, wanted string) error {
 	if now.Mode == nil || len(now.Mode.Choices) == 0 {
-		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(duetModes), catalog.ModePlan)))
+		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted,
+			listed(append(slices.Clone(duetModes), catalog.ModePlan)))
 	}
-	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)), listed(duetModes))
+	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)),
+		listed(duetModes))
 }
 
 // setMode sets one of the agent's modes, and checks that the agent reports it afterwards.
@@ -180,7 +183,9 @@ func (s *setter) setMode(id string) error {
 			return err
 		}
 	} else {
-		err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}, func(json.RawMessage) { s.State.modeTaken(id) })
+		err := s.Call(acp.MethodSessionSetMode, map[string]any{
+			"sessionId": s.Session, "modeId": id,
+		}, func(json.RawMessage) { s.State.modeTaken(id) })
 		if err != nil {
 			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
 		}
@@ -211,7 +216,9 @@ func (s *setter) setModel(id string) error {
 	if o := option(now.Options, categoryModel); o != nil && has(o.Choices, id) {
 		return s.setOption(*o, id)
 	}
-	err := s.Call(acp.MethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}, func(json.RawMessage) { s.State.modelTaken(id) })
+	err := s.Call(acp.MethodSessionSetModel, map[string]any{
+		"sessionId": s.Session, "modelId": id,
+	}, func(json.RawMessage) { s.State.modelTaken(id) })
 	if err != nil {
 		return fmt.Errorf("the agent did not take the model %q: %w", id, err)
 	}

@@ -59,7 +59,9 @@ func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) 
 	if err := a.allowed(ctx, running(argv)); err != nil {
 		return acp.TerminalParams{}, err
 	}
-	t := &agentTerminal{id: process.RandomID("term_"), command: bounded(shellcommand.Line(argv)), limit: terminalKeeps, done: make(chan struct{})}
+	t := &agentTerminal{
+		id: process.RandomID("term_"), command: bounded(shellcommand.Line(argv)), limit: terminalKeeps, done: make(chan struct{}),
+	}
 	if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
 		t.limit = min(*p.OutputByteLimit, terminalKeeps)
 	}

@@ -255,7 +255,9 @@ func (c *toolCalls) ask(p permissionRequest) (*openQuestion, toolCall) {
 	known := c.note(&p.toolUpdate, p.call())
 	known.text = cmp.Or(p.text, known.text)
 	c.asked++
-	q := &openQuestion{id: strconv.Itoa(c.asked), request: p, known: earlier != nil, meta: before, changed: make(chan struct{}, 1), call: known}
+	q := &openQuestion{
+		id: strconv.Itoa(c.asked), request: p, known: earlier != nil, meta: before, changed: make(chan struct{}, 1), call: known,
+	}
 	if c.questions == nil {
 		c.questions = make(map[string][]*openQuestion)
 	}

@@ -108,7 +108,9 @@ func (t *turn) chunk(parent string, raw []byte, take func(catalog.ContentDelta))
 			t.noteMessage(id)
 			t.said.add(id, text, false)
 		}
-		take(catalog.ContentDelta{MessageID: id, ParentID: cmp.Or(parent, parentOf(c.meta)), Delta: catalog.Delta{Text: text}, Meta: boundedMeta(c.meta)})
+		take(catalog.ContentDelta{
+			MessageID: id, ParentID: cmp.Or(parent, parentOf(c.meta)), Delta: catalog.Delta{Text: text}, Meta: boundedMeta(c.meta),
+		})
 	}
 	return c.isText
 }

@@ -102,7 +102,9 @@ type Spec struct {
 
 // Start starts a process with pipes. The caller must read its output to the end.
 func (r *Runner) Start(s Spec) (*Process, error) {
-	p := &Process{runner: r, Mark: cmp.Or(s.Mark, RandomID("")), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
+	p := &Process{runner: r, Mark: cmp.Or(
+		s.Mark, RandomID(""),
+	), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
 	s.Env[catalog.MarkVariable] = p.Mark
 	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
 	var childEnds []*os.File // the child's ends

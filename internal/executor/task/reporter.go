@@ -69,7 +69,8 @@ func (r *Reporter) event(kind string, payload any) {
 		}
 	}
 	if len(data) > maxEvent {
-		r.problem(CodeLineTooLong, fmt.Sprintf("an event of type %s and %d bytes was dropped: it is longer than %d bytes", kind, len(data), maxEvent))
+		r.problem(CodeLineTooLong,
+			fmt.Sprintf("an event of type %s and %d bytes was dropped: it is longer than %d bytes", kind, len(data), maxEvent))
 		return
 	}
 	r.sequence++

@@ -117,7 +117,9 @@ func (t *Task) Result(stopReason string, failed *Failure) catalog.ExecutePromptR
 	switch {
 	case failed != nil && !t.Stopped(): // also if the agent took it for a cancellation
 		result.Status = catalog.StatusFailed
-		result.Error = &catalog.ExecutionError{Code: failed.Code, Message: strings.ToValidUTF8(failed.Message, "\uFFFD"), AuthMethods: failed.SignIn}
+		result.Error = &catalog.ExecutionError{
+			Code: failed.Code, Message: strings.ToValidUTF8(failed.Message, "\uFFFD"), AuthMethods: failed.SignIn,
+		}
 	case t.Stopped(), stopReason == "cancelled":
 		result.Status = catalog.StatusCancelled
 		result.StopReason = "cancelled"

@@ -63,7 +63,8 @@ func (q queries) PendingInSession(ctx context.Context, session int64) ([]domain.
 }
 
 func (q queries) CarriedDecision(ctx context.Context, session int64, question string) (domain.Approval, error) {
-	return first[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), session, question)
+	return first[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), session,
+		question)
 }
 
 func (q queries) CarriedDecisions(ctx context.Context, session int64) ([]domain.Approval, error) {
@@ -71,7 +72,9 @@ func (q queries) CarriedDecisions(ctx context.Context, session int64) ([]domain.
 }
 
 func (q queries) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n"), turn)
+	return all[domain.Approval](
+		ctx, q.s, approvalsWhere("a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n"), turn,
+	)
 }
 
 func (q queries) StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error) {
@@ -79,7 +82,8 @@ func (q queries) StaleApprovals(ctx context.Context, session int64) ([]domain.Ap
 }
 
 func (q queries) OvertakenApproval(ctx context.Context, session int64, question string) (domain.Approval, error) {
-	return first[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"), session, question)
+	return first[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens "+
+		"!= '' ORDER BY a.n DESC LIMIT 1"), session, question)
 }
 
 func (q queries) HasAsked(ctx context.Context, turn int64, tool string) (bool, error) {
@@ -87,13 +91,17 @@ func (q queries) HasAsked(ctx context.Context, turn int64, tool string) (bool, e
 }
 
 func (t *Tx) TakeAnswer(id string, turn int64) error {
-	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', 'responded')", nano(t.now), id, turn)
+	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', "+
+		"'responded')", nano(t.now), id, turn)
 	return err
 }
 
 func (t *Tx) InsertApproval(a *domain.Approval) error {
 	a.CallID = a.ToolUseID() // if the transaction is retried
-	taken, err := first[bool](context.Background(), t.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)", a.CallID, a.CallID)
+	taken, err := first[bool](
+		context.Background(), t.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE call_id = ?) OR EXISTS (SELECT 1 FROM approvals WHERE id = ?)",
+		a.CallID, a.CallID,
+	)
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,9 @@ func (r eventRow) value() (domain.Event, error) {
 		if r.Data != nil {
 			data = fromJSON[deltaData](r.Data) // damaged data counts as absent
 		}
-		e.Payload = domain.MessageDelta{Key: deref(r.Key), ParentID: data.ParentID, Text: deref(r.Text), Thought: kind == domain.EventThoughtDelta, Meta: data.Meta}
+		e.Payload = domain.MessageDelta{
+			Key: deref(r.Key), ParentID: data.ParentID, Text: deref(r.Text), Thought: kind == domain.EventThoughtDelta, Meta: data.Meta,
+		}
 	case payloads[kind] != nil:
 		e.Ref, e.Payload, err = payloads[kind](r.Data)
 	default:
@@ -152,7 +154,8 @@ func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.E
 }
 
 func (q queries) LastSeq(ctx context.Context) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT coalesce((SELECT seq FROM events WHERE type != '"+string(domain.EventErased)+"' ORDER BY seq DESC LIMIT 1), 0)")
+	return first[int64](ctx, q.s,
+		"SELECT coalesce((SELECT seq FROM events WHERE type != '"+string(domain.EventErased)+"' ORDER BY seq DESC LIMIT 1), 0)")
 }
 
 func (t *Tx) Append(e domain.Event) (int64, error) {
@@ -177,8 +180,10 @@ func (q queries) Changes(ctx context.Context, turn int64) ([]domain.Change, erro
 }
 
 func (t *Tx) PutChange(c domain.Change) error {
-	_, err := insert(t, "changes", &c, " ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = excluded.seq, updated = excluded.updated, "+
-		"old_mode = CASE old_mode WHEN 0 THEN excluded.old_mode ELSE old_mode END, new_mode = CASE excluded.new_mode WHEN 0 THEN new_mode ELSE excluded.new_mode END")
+	_, err := insert(t, "changes", &c, " ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = "+
+		"excluded.seq, updated = excluded.updated, "+
+		"old_mode = CASE old_mode WHEN 0 THEN excluded.old_mode ELSE old_mode END, new_mode = CASE excluded.new_mode WHEN 0 THEN new_mode ELSE "+
+		"excluded.new_mode END")
 	return err
 }
 

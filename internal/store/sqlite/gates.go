@@ -12,7 +12,9 @@ import (
 )
 
 func (q queries) GateLoop(ctx context.Context, turn int64) (domain.GateLoop, error) {
-	return first[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_turns r JOIN gate_loops l ON l.id = r.loop WHERE r.turn = ?", turn)
+	return first[domain.GateLoop](
+		ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_turns r JOIN gate_loops l ON l.id = r.loop WHERE r.turn = ?", turn,
+	)
 }
 
 func (q queries) GateLoops(ctx context.Context, turns []int64) (map[int64]domain.GateLoop, error) {
@@ -28,7 +30,12 @@ func (q queries) GateLoops(ctx context.Context, turns []int64) (map[int64]domain
 		domain.GateLoop
 		Of int64 `db:"of,read"`
 	}
-	list, err := all[member](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+", r.turn FROM json_each(?) j JOIN gate_turns r ON r.turn = j.value JOIN gate_loops l ON l.id = r.loop", string(ids))
+	list, err := all[member](
+		ctx, q.s,
+		"SELECT "+columnNames[domain.GateLoop]("l")+", r.turn FROM json_each(?) j JOIN gate_turns r ON r.turn = j.value JOIN gate_loops l ON "+
+			"l.id = r.loop",
+		string(ids),
+	)
 	for _, m := range list {
 		found[m.Of] = m.GateLoop
 	}
@@ -36,11 +43,15 @@ func (q queries) GateLoops(ctx context.Context, turns []int64) (map[int64]domain
 }
 
 func (q queries) CheckedLoops(ctx context.Context) ([]domain.GateLoop, error) {
-	return all[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_loops l WHERE l.state = 'checking' ORDER BY l.id")
+	return all[domain.GateLoop](ctx, q.s,
+		"SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_loops l WHERE l.state = 'checking' ORDER BY l.id")
 }
 
 func (q queries) HasDenied(ctx context.Context, turn int64) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE turn = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", turn)
+	return first[bool](
+		ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE turn = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')",
+		turn,
+	)
 }
 
 func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
@@ -64,7 +75,9 @@ func (t *Tx) UpdateGateLoop(l domain.GateLoop) error {
 }
 
 func (q queries) ChangeDecisions(ctx context.Context, turn int64) ([]domain.ChangeDecision, error) {
-	return all[domain.ChangeDecision](ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE turn = ? ORDER BY part", turn)
+	return all[domain.ChangeDecision](
+		ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE turn = ? ORDER BY part", turn,
+	)
 }
 
 func (t *Tx) PutChangeDecision(d domain.ChangeDecision) error {
@@ -99,14 +112,19 @@ func (t *Tx) PutPageMessage(m *domain.PageMessage) (err error) {
 }
 
 func (q queries) TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error) {
-	return all[domain.TriggerExecution](ctx, q.s, "SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2", trigger, limit)
+	return all[domain.TriggerExecution](
+		ctx, q.s,
+		"SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2",
+		trigger, limit,
+	)
 }
 
 // open is the condition of a partial index; the order of the values does not matter.
 const open = "status IN ('" + domain.TriggerWaiting + "', '" + domain.TriggerSending + "')"
 
 func (q queries) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
-	return all[domain.TriggerExecution](ctx, q.s, "SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE "+open+" ORDER BY id")
+	return all[domain.TriggerExecution](ctx, q.s,
+		"SELECT "+columnNames[domain.TriggerExecution]("e")+" FROM trigger_executions e WHERE "+open+" ORDER BY id")
 }
 
 func (q queries) HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error) {
@@ -115,7 +133,8 @@ func (q queries) HasTriggerExecution(ctx context.Context, trigger, key string) (
 }
 
 func (q queries) TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error) {
-	s, err := first[domain.TriggerState](ctx, q.s, "SELECT "+columnNames[domain.TriggerState]("t")+" FROM trigger_states t WHERE name = ?", trigger)
+	s, err := first[domain.TriggerState](ctx, q.s, "SELECT "+columnNames[domain.TriggerState]("t")+" FROM trigger_states t WHERE name = ?",
+		trigger)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.TriggerState{Trigger: trigger}, nil
 	}

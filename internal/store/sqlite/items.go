@@ -157,7 +157,8 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 	}
 	t.places.willChange(t, i, true)
 	set, args := assignments(&row)
-	return t.changeOne("an item", "UPDATE items SET "+set+", indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?", append(args, row.Indexed, i.ID)...)
+	return t.changeOne("an item", "UPDATE items SET "+set+", indexed = CASE indexed WHEN 1 THEN 1 ELSE ? END WHERE id = ?",
+		append(args, row.Indexed, i.ID)...)
 }
 
 // noNotes is the condition that an item is not a note.
@@ -218,7 +219,8 @@ func (q queries) search(ctx context.Context, words string, limit, offset int) ([
 	if match == "" {
 		return nil, nil
 	}
-	found, err := first[int](ctx, q.s, "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match, rankedAtMost+1)
+	found, err := first[int](ctx, q.s, "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match,
+		rankedAtMost+1)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +333,8 @@ func (t *Tx) indexState(i domain.Item) int {
 // dropFromIndex removes an item's old words from the index if they change.
 func (t *Tx) dropFromIndex(i domain.Item) error {
 	const changed = " FROM items WHERE id = ? AND indexed = 1 AND (content IS NOT ? OR title IS NOT ? OR result IS NOT ?)"
-	result, err := t.exec("INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result"+changed,
+	result, err := t.exec("INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, "+
+		"result"+changed,
 		i.ID, i.Content, i.Title, i.Result)
 	if err != nil {
 		return err
@@ -350,7 +353,8 @@ func (t *Tx) indexSome(want string) error {
 		most = indexWaiting
 	}
 	some := "(SELECT id FROM items WHERE " + want + " ORDER BY indexed, id LIMIT ?)"
-	if _, err := t.exec("INSERT INTO items_text (rowid, content, title, result) SELECT id, content, title, result FROM items WHERE id IN "+some, most); err != nil {
+	if _, err := t.exec("INSERT INTO items_text (rowid, content, title, result) SELECT id, content, title, result FROM items WHERE id IN "+
+		""+some, most); err != nil {
 		return err
 	}
 	_, err := t.exec("UPDATE items SET indexed = 1 WHERE id IN "+some, most)
@@ -441,11 +445,15 @@ func (q queries) AttachmentPart(ctx context.Context, id string, offset int64, li
 		domain.AttachmentInfo
 		Data []byte `db:"data,read"`
 	}
-	p, err := first[part](ctx, q.s, "SELECT "+columnNames[domain.AttachmentInfo]("a")+", length(a.data), substr(a.data, ?, ?) FROM attachments a WHERE a.id = ?", offset+1, limit, id)
+	p, err := first[part](
+		ctx, q.s, "SELECT "+columnNames[domain.AttachmentInfo]("a")+", length(a.data), substr(a.data, ?, ?) FROM attachments a WHERE a.id = ?",
+		offset+1, limit, id,
+	)
 	return p.AttachmentInfo, p.Data, err
 }
 
 func (t *Tx) PutAttachment(a domain.Attachment) error {
-	_, err := t.exec("INSERT INTO attachments (id, mime, data, created) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", a.ID, a.MIMEType, a.Data, nano(t.Now()))
+	_, err := t.exec("INSERT INTO attachments (id, mime, data, created) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", a.ID, a.MIMEType, a.Data,
+		nano(t.Now()))
 	return err
 }

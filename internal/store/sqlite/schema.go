@@ -24,7 +24,8 @@ var upgrades = []struct {
 	format     int
 	statements string
 }{
-	{101, "ALTER TABLE changes ADD COLUMN old_mode INTEGER NOT NULL DEFAULT 0; ALTER TABLE changes ADD COLUMN new_mode INTEGER NOT NULL DEFAULT 0;"},
+	{101, "ALTER TABLE changes ADD COLUMN old_mode INTEGER NOT NULL DEFAULT 0; ALTER TABLE changes ADD COLUMN new_mode INTEGER NOT NULL " +
+		"DEFAULT 0;"},
 	{102, "ALTER TABLE runs ADD COLUMN clock_off INTEGER NOT NULL DEFAULT 0;"},
 	{words, upgradeWords},
 }

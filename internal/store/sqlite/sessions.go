@@ -16,7 +16,8 @@ func (q queries) Session(ctx context.Context, id int64) (domain.Session, error) 
 }
 
 func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
-	return all[domain.RecentPath](ctx, q.s, "SELECT cwd, max(active) AS used, count(*) FROM sessions GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
+	return all[domain.RecentPath](ctx, q.s, "SELECT cwd, max(active) AS used, count(*) FROM sessions GROUP BY cwd ORDER BY used DESC LIMIT ?",
+		limit)
 }
 
 func (t *Tx) InsertSession(session *domain.Session) (err error) {
@@ -29,7 +30,8 @@ func (t *Tx) UpdateSession(session domain.Session) error {
 }
 
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
-	_, err := insert(t, "agent_sessions", &s, " ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, report = excluded.report")
+	_, err := insert(t, "agent_sessions", &s,
+		" ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, report = excluded.report")
 	return err
 }
 
@@ -37,21 +39,27 @@ func (t *Tx) MoveDirectories(from, to string) error {
 	sep := string(filepath.Separator)
 	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
 	// Not LIKE: a path may contain its special characters.
-	_, err := t.exec("UPDATE sessions SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	_, err := t.exec("UPDATE sessions SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || "+
+		"?3", to, from, sep)
 	if err != nil {
 		return err
 	}
 	// A turn that continues after a move may have changed a file under both paths.
-	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || "+
+		"?3", to, from, sep)
 	return err
 }
 
 func (q queries) AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error) {
-	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE session = ?", session))
+	return orZero(first[domain.AgentSessionSeen](
+		ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE session = ?", session,
+	))
 }
 
 func (q queries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
-	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
+	return orZero(first[domain.AgentSessionSeen](
+		ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent,
+	))
 }
 
 func (q queries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
@@ -67,14 +75,16 @@ func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, erro
 }
 
 func (q queries) ForkedUpTo(ctx context.Context, session int64) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_turn FROM sessions t JOIN turns r ON r.id = t.fork_turn WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", session)
+	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_turn FROM sessions t JOIN turns r ON r.id = t.fork_turn WHERE t.parent = "+
+		"? ORDER BY r.place DESC LIMIT 1), 0)", session)
 }
 
 // goneTurns selects the turns to delete: ?1 is their session, ?2 the turn before them.
 const goneTurns = "(SELECT id FROM turns WHERE session = ?1 AND place > coalesce((SELECT place FROM turns WHERE id = ?2), 0))"
 
 // eraseEvents reduces events to their numbers and times.
-const eraseEvents = "UPDATE events SET type = '" + string(domain.EventErased) + "', session = 0, turn = 0, key = NULL, text = NULL, data = '{}' WHERE "
+const eraseEvents = "UPDATE events SET type = '" + string(domain.EventErased) + "', session = 0, turn = 0, key = NULL, text = NULL, data " +
+	"= '{}' WHERE "
 
 func (t *Tx) DeleteTurns(session, after int64) error {
 	attached, err := t.attachedOnlyTo(session, after)
@@ -82,7 +92,8 @@ func (t *Tx) DeleteTurns(session, after int64) error {
 		return err
 	}
 	deletions := []string{
-		"INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result FROM items WHERE indexed = 1 AND turn IN " + goneTurns,
+		"INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result FROM items WHERE " +
+			"indexed = 1 AND turn IN " + goneTurns,
 		"DELETE FROM items WHERE turn IN " + goneTurns,
 		"DELETE FROM approvals WHERE turn IN " + goneTurns,
 		"DELETE FROM changes WHERE turn IN " + goneTurns,

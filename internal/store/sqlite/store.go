@@ -90,7 +90,9 @@ func openOnce(ctx context.Context, path string, opts store.Options) (*Store, err
 		s.writers.Close()
 		return nil, err
 	}
-	if s.readers, err = sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=cache_size(-1000)")); err != nil {
+	if s.readers, err = sql.Open(
+		"sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=query_only(1)&_pragma=cache_size(-1000)"),
+	); err != nil {
 		s.writers.Close()
 		return nil, &OpenError{path, "unreadable", err}
 	}
@@ -197,21 +199,27 @@ func (e *OpenError) Unwrap() error { return failed(e.Err) }
 func (e *OpenError) Error() string {
 	switch e.Reason {
 	case "newer":
-		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
+		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an "+
+			"empty one", e.Path, e.Err)
 	case "older":
-		return fmt.Sprintf("the database %s is from before the first release of duet-rpc (%v); move the file away to begin with an empty one", e.Path, e.Err)
+		return fmt.Sprintf("the database %s is from before the first release of duet-rpc (%v); move the file away to begin with an empty "+
+			"one", e.Path, e.Err)
 	case "former":
-		return fmt.Sprintf("the database %s is from an earlier duet-rpc (%v); the daemon upgrades it when it starts: run `duet-rpc daemon start`", e.Path, e.Err)
+		return fmt.Sprintf("the database %s is from an earlier duet-rpc (%v); the daemon upgrades it when it starts: run `duet-rpc daemon "+
+			"start`", e.Path, e.Err)
 	case "locked":
-		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
+		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it "+
+			"and try again (%v)", e.Path, e.Err)
 	case "corrupt":
-		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
+		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or "+
+			"move it away to begin with an empty one", e.Path, e.Err, e.Path)
 	case "full":
 		return fmt.Sprintf("there is no room for the database %s: the disk is full; free some space (%v)", e.Path, e.Err)
 	case "failing":
 		return fmt.Sprintf("the database %s cannot be written: the disk is full or fails (%v); free some space, or check the disk", e.Path, e.Err)
 	case "altered":
-		return fmt.Sprintf("the database %s was altered (%v), by another program; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
+		return fmt.Sprintf("the database %s was altered (%v), by another program; it was left as it is: restore it from a backup, take out "+
+			"what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
 	}
 	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
 }

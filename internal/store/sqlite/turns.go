@@ -15,7 +15,8 @@ import (
 // sessionColumns returns the columns for all[domain.Session].
 func sessionColumns() string {
 	return columnNames[domain.Turn]("r") + ", " + columnNames[domain.Session]("t") +
-		", coalesce(p.humanlayer_session, ''), (SELECT substr(o.prompt, 1, 400) FROM turns o WHERE o.session = r.session ORDER BY o.place LIMIT 1)"
+		", coalesce(p.humanlayer_session, ''), (SELECT substr(o.prompt, 1, 400) FROM turns o WHERE o.session = r.session ORDER BY o.place " +
+		"LIMIT 1)"
 }
 
 const sessionJoins = "JOIN sessions t ON t.id = r.session LEFT JOIN turns p ON p.id = r.parent "
@@ -108,7 +109,8 @@ func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
 }
 
 func (q queries) FindNativeOf(ctx context.Context, agent, native string) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT id FROM sessions WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC LIMIT 1", native, agent)
+	return first[int64](ctx, q.s, "SELECT id FROM sessions WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC "+
+		"LIMIT 1", native, agent)
 }
 
 func (q queries) TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error) {
@@ -116,7 +118,9 @@ func (q queries) TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]do
 		f.Limit = 1000
 	}
 	ids, args := chosenTurns(f)
-	list, err := all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN turns r ON r.id = chosen.id "+sessionJoins, args...)
+	list, err := all[domain.TurnInSession](
+		ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN turns r ON r.id = chosen.id "+sessionJoins, args...,
+	)
 	// The rows come in this order, but SQL does not guarantee it.
 	slices.SortFunc(list, func(a, b domain.TurnInSession) int { return cmp.Compare(b.Turn.ID, a.Turn.ID) })
 	return list, err
@@ -171,21 +175,33 @@ func chosenTurns(f domain.TurnFilter) (query string, args []any) {
 const upToTurn = "(? = 0 OR r.place <= (SELECT place FROM turns WHERE id = ?))"
 
 func (q queries) TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error) {
-	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.session = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
+	return all[domain.Turn](
+		ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.session = ? AND "+upToTurn+" ORDER BY r.place", session, upTo,
+		upTo,
+	)
 }
 
 func (q queries) TurnHeads(ctx context.Context, session, upTo int64) ([]domain.TurnHead, error) {
-	return all[domain.TurnHead](ctx, q.s, "SELECT "+columnNames[domain.TurnHead]("r")+" FROM turns r WHERE r.session = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
+	return all[domain.TurnHead](
+		ctx, q.s, "SELECT "+columnNames[domain.TurnHead]("r")+" FROM turns r WHERE r.session = ? AND "+upToTurn+" ORDER BY r.place", session,
+		upTo, upTo,
+	)
 }
 
 func (q queries) LastTurn(ctx context.Context, session int64) (domain.Turn, error) {
-	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.session = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", session)
+	return first[domain.Turn](
+		ctx, q.s,
+		"SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.session = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place "+
+			"DESC LIMIT 1",
+		session,
+	)
 }
 
 func (q queries) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error) {
 	var list []domain.Turn
 	for _, s := range states {
-		some, err := all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.state = ? ORDER BY r.id", string(s))
+		some, err := all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.state = ? ORDER BY r.id",
+			string(s))
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +211,8 @@ func (q queries) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.
 }
 
 func (q queries) TurnsFailedWith(ctx context.Context, code string, first int64) ([]domain.Turn, error) {
-	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r INDEXED BY turns_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r INDEXED BY turns_listed WHERE r.state = "+
+		"'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
 }
 
 // unfinished is the condition of the partial index runs_unfinished. A query that contains it
@@ -212,11 +229,19 @@ func (q queries) Startable(ctx context.Context, limit int) ([]domain.TurnInSessi
 }
 
 func (q queries) UnfinishedTurns(ctx context.Context, session int64) ([]domain.Turn, error) {
-	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r INDEXED BY turns_unfinished WHERE r.session = ? AND r."+unfinished+" ORDER BY r.place", session)
+	return all[domain.Turn](
+		ctx, q.s,
+		"SELECT "+columnNames[domain.Turn]("r")+" FROM turns r INDEXED BY turns_unfinished WHERE r.session = ? AND "+
+			"r."+unfinished+" ORDER BY r.place",
+		session,
+	)
 }
 
 func (q queries) HasUnfinished(ctx context.Context, session, except int64) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM turns r WHERE r.session = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", session, except)
+	return first[bool](
+		ctx, q.s, "SELECT EXISTS (SELECT 1 FROM turns r WHERE r.session = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", session,
+		except,
+	)
 }
 
 func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
@@ -283,7 +308,8 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 }
 
 func (t *Tx) SetAlias(alias string, turn, session int64) error {
-	_, err := t.exec("INSERT INTO aliases (alias, turn, session) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET turn = excluded.turn, session = excluded.session", alias, turn, session)
+	_, err := t.exec("INSERT INTO aliases (alias, turn, session) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET turn = excluded.turn, session = "+
+		"excluded.session", alias, turn, session)
 	return err
 }
 
@@ -324,5 +350,6 @@ func (t *Tx) NoteKeyAccess(turn int64, service, outcome string) error {
 }
 
 func (q queries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
-	return all[domain.KeyAccess](ctx, q.s, "SELECT "+columnNames[domain.KeyAccess]("k")+", coalesce(r.humanlayer_session, '') FROM key_access k LEFT JOIN turns r ON r.id = k.turn ORDER BY k.id DESC LIMIT ?", limit)
+	return all[domain.KeyAccess](ctx, q.s, "SELECT "+columnNames[domain.KeyAccess]("k")+", coalesce(r.humanlayer_session, '') FROM "+
+		"key_access k LEFT JOIN turns r ON r.id = k.turn ORDER BY k.id DESC LIMIT ?", limit)
 }

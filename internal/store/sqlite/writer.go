@@ -81,7 +81,9 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 	}
 	w.wake.L = &w.mu
 	w.tx = &Tx{queries: queries{newStatements(conn, opts.Damaged, nil)}, places: newPlaces()}
-	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
+	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf(
+		"PRAGMA journal_size_limit = %d", walMost*pageSize,
+	), "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
 			return nil, err
@@ -123,7 +125,8 @@ const (
 	metaReserved = "reserved_numbers" // the last one
 	reservedMost = 256
 	fillReserved = "WITH RECURSIVE numbers (seq) AS (SELECT ? UNION ALL SELECT seq + 1 FROM numbers WHERE seq < ?) " +
-		"INSERT INTO events (seq, at, type, session, turn, data) SELECT seq, coalesce((SELECT at FROM events WHERE seq = ?), 0), '" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
+		"INSERT INTO events (seq, at, type, session, turn, data) SELECT seq, coalesce((SELECT at FROM events WHERE seq = ?), 0), " +
+		"'" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
 )
 
 // reserve reserves the next numbers, as a part of a transaction.

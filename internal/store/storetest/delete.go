@@ -36,10 +36,15 @@ func testDeletionKeepsSharedData(t *testing.T, k kind) {
 			}
 		}
 		for _, turn := range []domain.Turn{first, second, third} {
-			if err := tx.InsertItem(&domain.Item{Session: turn.Session, Turn: turn.ID, Kind: "message", Role: "user", Content: "walnuts", Created: turn.Created, Updated: turn.Created}); err != nil {
+			if err := tx.InsertItem(&domain.Item{
+				Session: turn.Session, Turn: turn.ID, Kind: "message", Role: "user", Content: "walnuts", Created: turn.Created, Updated: turn.Created,
+			}); err != nil {
 				return err
 			}
-			if err := tx.InsertApproval(&domain.Approval{ID: "asked " + turn.UUID, CallID: turn.UUID, Session: turn.Session, Turn: turn.ID, Type: domain.FunctionCall, Status: domain.ApprovalPending}); err != nil {
+			if err := tx.InsertApproval(&domain.Approval{
+				ID: "asked " + turn.UUID, CallID: turn.UUID, Session: turn.Session, Turn: turn.ID, Type: domain.FunctionCall,
+				Status: domain.ApprovalPending,
+			}); err != nil {
 				return err
 			}
 			if err := tx.PutChange(domain.Change{Turn: turn.ID, Path: "/p/f"}); err != nil {
@@ -65,7 +70,9 @@ func testDeletionKeepsSharedData(t *testing.T, k kind) {
 	require.Equal(t, 3, hits())
 
 	// A fork begins with the first turn.
-	fork := domain.Session{UUID: "fork", CWD: "/p", Agent: "a", Parent: session.ID, ForkTurn: first.ID, Created: session.Created, Active: session.Active}
+	fork := domain.Session{
+		UUID: "fork", CWD: "/p", Agent: "a", Parent: session.ID, ForkTurn: first.ID, Created: session.Created, Active: session.Active,
+	}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertSession(&fork) })
 	upTo, err := s.ForkedUpTo(ctx, session.ID)
 	require.NoError(t, err)

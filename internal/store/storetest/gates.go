@@ -14,9 +14,11 @@ import (
 func testGateLoopOfEachTurn(t *testing.T, k kind) {
 	s := k.openNew(t)
 	session := NewSession(t, s, "")
-	first, second, other := AddTurn(t, s, session.ID, domain.Completed), AddTurn(t, s, session.ID, domain.Running), AddTurn(t, s, session.ID, domain.Queued)
+	first, second, other := AddTurn(t, s, session.ID, domain.Completed), AddTurn(t, s, session.ID, domain.Running), AddTurn(t, s, session.ID,
+		domain.Queued)
 	l := domain.GateLoop{
-		Session: session.ID, Turn: first.ID, Gates: []domain.Gate{{Name: "make <test>"}, {Name: "tests", Configured: true}}, MaxIterations: 3, Iteration: 1, State: domain.LoopWorking,
+		Session: session.ID, Turn: first.ID, Gates: []domain.Gate{{Name: "make <test>"}, {Name: "tests", Configured: true}}, MaxIterations: 3,
+		Iteration: 1, State: domain.LoopWorking,
 	}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertGateLoop(&l) })
 	assert.NotZero(t, l.ID)
@@ -27,7 +29,9 @@ func testGateLoopOfEachTurn(t *testing.T, k kind) {
 	l.Turn, l.Iteration, l.State, l.Reason = second.ID, 2, domain.LoopChecking, "r"
 	l.Results = []domain.GateResult{
 		{Gate: "tests", Passed: true, Duration: time.Second},
-		{Gate: "make <test>", Reason: "exit status 1", Errors: 1, Warnings: 2, Output: "o", Findings: []domain.Diagnostic{{File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go"}}},
+		{Gate: "make <test>", Reason: "exit status 1", Errors: 1, Warnings: 2, Output: "o", Findings: []domain.Diagnostic{{
+			File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go",
+		}}},
 	}
 	Write(t, s, func(tx store.Tx) error { return tx.UpdateGateLoop(l) })
 	all, err := s.GateLoops(ctx, []int64{first.ID, second.ID, other.ID})
@@ -79,7 +83,9 @@ func testHasDenied(t *testing.T, k kind) {
 	}{{domain.ApprovalApproved, domain.DecidedByUser, false}, {domain.ApprovalDenied, "rule=user", false}, {domain.ApprovalDenied, domain.DecidedByUser, true}} {
 		id := string(rune('a' + i))
 		Write(t, s, func(tx store.Tx) error {
-			return tx.InsertApproval(&domain.Approval{ID: id, CallID: id, Session: turn.Session, Turn: turn.ID, Type: domain.FunctionCall, Status: c.status, DecidedBy: c.by})
+			return tx.InsertApproval(&domain.Approval{
+				ID: id, CallID: id, Session: turn.Session, Turn: turn.ID, Type: domain.FunctionCall, Status: c.status, DecidedBy: c.by,
+			})
 		})
 		has, err := s.HasDenied(ctx, turn.ID)
 		require.NoError(t, err)

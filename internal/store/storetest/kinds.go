@@ -23,7 +23,9 @@ func options() []domain.Option {
 
 func toolDetails() domain.ToolDetails {
 	text := "a <b> & \u2028"
-	return domain.ToolDetails{Paths: []string{"/p"}, Diffs: []domain.Diff{{Path: "/p", OldText: &text, NewText: text}, {Path: "/new"}}, Terminal: "t", RefusedBy: "mode=plan", Refusal: "r <b>"}
+	return domain.ToolDetails{Paths: []string{"/p"}, Diffs: []domain.Diff{
+		{Path: "/p", OldText: &text, NewText: text}, {Path: "/new"},
+	}, Terminal: "t", RefusedBy: "mode=plan", Refusal: "r <b>"}
 }
 
 func testApprovalRoundTrip(t *testing.T, k kind) {
@@ -33,8 +35,10 @@ func testApprovalRoundTrip(t *testing.T, k kind) {
 		{
 			ID: "all", Session: 1, Turn: 2, Type: domain.FunctionCall, Tool: "T", Input: json.RawMessage(`{"a":1.50,"a":2}`), Title: "t", Subject: "s", ToolKind: "k",
 			Paths: []string{"/p"}, Diffs: toolDetails().Diffs, Options: options(), Channel: json.RawMessage(`{"slack":{}}`), Status: domain.ApprovalPending,
-			Stale: true, Carried: true, Question: "q", Created: time.Unix(1, 0).UTC(), Deadline: time.Unix(2, 0).UTC(), Decided: time.Unix(3, 0).UTC(), DecidedBy: "d", Comment: "c",
-			Response: "r", Option: "o", UpdatedInput: json.RawMessage("{}"), InputFixed: true, NameByKind: true, AwaitedBy: 4, Reopens: "x", Reopened: "y", Plan: "# p", Details: "d", Explanation: "e",
+			Stale: true, Carried: true, Question: "q", Created: time.Unix(1, 0).UTC(), Deadline: time.Unix(2, 0).UTC(),
+			Decided: time.Unix(3, 0).UTC(), DecidedBy: "d", Comment: "c",
+			Response: "r", Option: "o", UpdatedInput: json.RawMessage("{}"), InputFixed: true, NameByKind: true, AwaitedBy: 4, Reopens: "x",
+			Reopened: "y", Plan: "# p", Details: "d", Explanation: "e",
 			Elicitation: domain.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{}}`), URL: "u", ID: "i"}, Content: json.RawMessage(`{"a":1}`),
 		},
 	} {
@@ -51,10 +55,14 @@ func testItemRoundTrip(t *testing.T, k kind) {
 	kinds := map[string][]domain.ItemData{
 		domain.ItemMessage: {nil, domain.MessageContent{Blocks: blocks()}, domain.MessageContent{Meta: json.RawMessage(`{"a":1.50}`)}},
 		domain.ItemTool:    {toolDetails(), domain.ToolDetails{}, nil},
-		domain.ItemPlan:    {domain.Plan{Entries: []domain.PlanEntry{{Content: "c <b>", Priority: "high", Status: "pending"}, {}}}, domain.Plan{Entries: []domain.PlanEntry{}}},
-		domain.ItemFile:    {domain.FileNote{Path: "/p", Added: 1, Removed: 2, Binary: true}},
+		domain.ItemPlan: {
+			domain.Plan{Entries: []domain.PlanEntry{{Content: "c <b>", Priority: "high", Status: "pending"}, {}}},
+			domain.Plan{Entries: []domain.PlanEntry{}},
+		},
+		domain.ItemFile: {domain.FileNote{Path: "/p", Added: 1, Removed: 2, Binary: true}},
 		domain.ItemApproval: {domain.ApprovalNote{
-			ApprovalID: "a", Type: domain.FunctionCall, Decision: domain.ApprovalDenied, Title: "t <b>", Response: "r", DecidedBy: "rule=x", Edited: true, Explanation: "e", Delivery: "d",
+			ApprovalID: "a", Type: domain.FunctionCall, Decision: domain.ApprovalDenied, Title: "t <b>", Response: "r", DecidedBy: "rule=x",
+			Edited: true, Explanation: "e", Delivery: "d",
 		}},
 	}
 	var written []domain.Item

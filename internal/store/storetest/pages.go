@@ -21,7 +21,9 @@ func testPageMessagesAreLimited(t *testing.T, k kind) {
 		Write(t, s, func(tx store.Tx) error { return tx.PutPageMessage(&m) })
 		return m
 	}
-	whole := said(domain.PageMessage{Kind: domain.PageError, Text: "t", URL: "u", Line: 1, Column: 2, Stack: "s", Session: session.ID, Turn: turn.ID})
+	whole := said(domain.PageMessage{
+		Kind: domain.PageError, Text: "t", URL: "u", Line: 1, Column: 2, Stack: "s", Session: session.ID, Turn: turn.ID,
+	})
 	assert.NotZero(t, whole.ID)
 	whole.HumanLayerSession = turn.HumanLayerSession
 	warned := said(domain.PageMessage{Kind: domain.PageConsole, Level: "warn", Text: "careful"})

@@ -30,7 +30,9 @@ func testAliasesFindTurns(t *testing.T, k kind) {
 		require.NoError(t, err, alias)
 		assert.Equal(t, session.ID, found, alias)
 	}
-	for _, none := range []string{"", "task-0003", "task-1", "nobody", "%", "0", "2", "01", "-1", "1.", "1.0", "1.3", "1.01", "1.1.1", ".1", "99999999999999999999"} {
+	for _, none := range []string{
+		"", "task-0003", "task-1", "nobody", "%", "0", "2", "01", "-1", "1.", "1.0", "1.3", "1.01", "1.1.1", ".1", "99999999999999999999",
+	} {
 		_, err := s.Find(ctx, none)
 		assert.ErrorIs(t, err, store.ErrNotFound, none)
 		_, err = s.FindSession(ctx, none)
@@ -121,7 +123,10 @@ func testStartableOrder(t *testing.T, k kind) {
 	assert.Equal(t, domain.Counts{domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1}, load)
 	counts, err := s.Counts(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, domain.Counts{domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1, domain.WaitingInput: 1, domain.Draft: 1, domain.Completed: 1}, counts)
+	assert.Equal(t, domain.Counts{
+		domain.Queued: 11, domain.Starting: 1, domain.Running: 1, domain.Interrupting: 1, domain.WaitingInput: 1, domain.Draft: 1,
+		domain.Completed: 1,
+	}, counts)
 }
 
 func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
@@ -222,7 +227,10 @@ func testSearchAcceptsAnyText(t *testing.T, k kind) {
 	}
 	greeting := add("Grüße aus Köln, said the C++ compiler's author")
 	add(`a "quoted phrase" and file_name.go:12`)
-	tool := domain.Item{Session: session.ID, Turn: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
+	tool := domain.Item{
+		Session: session.ID, Turn: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending",
+		Created: time.Now(), Updated: time.Now(),
+	}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&tool) })
 
 	for words, want := range map[string]int{
@@ -230,7 +238,8 @@ func testSearchAcceptsAnyText(t *testing.T, k kind) {
 		`"quoted phrase"`: 1, `"quoted`: 1, `quoted"`: 1, `"`: 0, `""`: 0, "file_name": 1, "go:12": 1,
 		"list": 1, "alpha": 1, "alpha.txt": 1, "C++": 1, "compiler's": 1,
 		// FTS5 syntax has no meaning here.
-		"quoted AND": 1, "NOT": 0, "quoted OR nothing": 0, "content:quoted": 0, "quo*": 1, "(quoted": 1, "NEAR(quoted phrase)": 0, "^quoted": 1, "-quoted": 1, "{title}: list": 0,
+		"quoted AND": 1, "NOT": 0, "quoted OR nothing": 0, "content:quoted": 0, "quo*": 1, "(quoted": 1, "NEAR(quoted phrase)": 0, "^quoted": 1,
+		"-quoted": 1, "{title}: list": 0,
 		"": 0, "   \t\n": 0, "*": 0, "'; DROP TABLE items; --": 0, "\x00": 0,
 	} {
 		hits, err := s.Search(ctx, words, 10, 0)
@@ -328,14 +337,17 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for range 2 { // the same rule counts once
 		Write(t, s, func(tx store.Tx) error {
-			return errors.Join(tx.PutRule(domain.Rule{Session: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
+			return errors.Join(tx.PutRule(domain.Rule{Session: 1, Effect: "allow", Tool: "Write"}),
+				tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
 		})
 	}
 	rules, err := s.Rules(ctx, 1)
 	require.NoError(t, err)
 	assert.Len(t, rules, 2)
 	assert.Equal(t, domain.Rule{ID: rules[0].ID, Session: 1, Effect: "allow", Tool: "Write", Created: rules[0].Created}, rules[0])
-	for _, r := range []domain.Rule{{Session: 3, Effect: "allow", Tool: "Bash", Command: "rm *"}, {Session: 3, Effect: "allow", Tool: "Bash", Command: "rm *", Pattern: true}, {Session: 3, Effect: "allow", Tool: "Write", Path: "/p/*"}} {
+	for _, r := range []domain.Rule{{Session: 3, Effect: "allow", Tool: "Bash", Command: "rm *"}, {
+		Session: 3, Effect: "allow", Tool: "Bash", Command: "rm *", Pattern: true,
+	}, {Session: 3, Effect: "allow", Tool: "Write", Path: "/p/*"}} {
 		Write(t, s, func(tx store.Tx) error { return tx.PutRule(r) })
 		all, err := s.Rules(ctx, 3)
 		require.NoError(t, err)
@@ -360,7 +372,8 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 func testProcessesAndPaths(t *testing.T, k kind) {
 	s := k.openNew(t)
 	Write(t, s, func(tx store.Tx) error {
-		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Turn: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Turn: 2}), tx.PutProcess(domain.Process{PID: 7, Mark: "n", Turn: 2}))
+		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Turn: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Turn: 2}),
+			tx.PutProcess(domain.Process{PID: 7, Mark: "n", Turn: 2}))
 	})
 	list, err := s.Processes(ctx)
 	require.NoError(t, err)

@@ -35,7 +35,9 @@ func testTriggerExecutions(t *testing.T, k kind) {
 	assert.Equal(t, []domain.TriggerExecution{whole}, list)
 	for i := range store.MostTriggerExecutions + 10 {
 		Write(t, s, func(tx store.Tx) error {
-			return tx.InsertTriggerExecution(&domain.TriggerExecution{Trigger: "many", Key: fmt.Sprint(i), Time: time.Unix(6, 0), Status: domain.TriggerNotified, Event: json.RawMessage("{}"), Does: json.RawMessage("{}")})
+			return tx.InsertTriggerExecution(&domain.TriggerExecution{Trigger: "many", Key: fmt.Sprint(i), Time: time.Unix(
+				6, 0,
+			), Status: domain.TriggerNotified, Event: json.RawMessage("{}"), Does: json.RawMessage("{}")})
 		})
 	}
 	list, err = s.TriggerExecutions(ctx, "", 10_000)
@@ -57,7 +59,9 @@ func testTriggerExecutions(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.TriggerState{Trigger: "t"}, state)
 	for _, on := range []*bool{nil, new(bool)} {
-		kept := domain.TriggerState{Trigger: "t", Enabled: on, Fired: time.Unix(1, 0).UTC(), Looked: time.Unix(2, 0).UTC(), Window: time.Unix(3, 0).UTC(), Count: 4, Limited: "depth"}
+		kept := domain.TriggerState{Trigger: "t", Enabled: on, Fired: time.Unix(
+			1, 0,
+		).UTC(), Looked: time.Unix(2, 0).UTC(), Window: time.Unix(3, 0).UTC(), Count: 4, Limited: "depth"}
 		Write(t, s, func(tx store.Tx) error { return tx.PutTriggerState(kept) })
 		state, err = s.TriggerState(ctx, "t")
 		require.NoError(t, err)

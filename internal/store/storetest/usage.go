@@ -42,7 +42,8 @@ func testUsage(t *testing.T, k kind) {
 	})
 	add(other.ID, domain.Draft, used(day, "b", "", 100))
 	waited := domain.Approval{
-		ID: "q", Session: one.ID, Turn: first.ID, Type: domain.FunctionCall, CallID: "c", Tool: "t", Input: json.RawMessage("{}"), Status: domain.ApprovalApproved,
+		ID: "q", Session: one.ID, Turn: first.ID, Type: domain.FunctionCall, CallID: "c", Tool: "t", Input: json.RawMessage("{}"),
+		Status:  domain.ApprovalApproved,
 		Created: day.Add(2 * time.Second), Decided: day.Add(8 * time.Second),
 	}
 	set := waited
@@ -61,9 +62,12 @@ func testUsage(t *testing.T, k kind) {
 	}
 	sum := func(turns int, cost float64, took time.Duration) domain.Usage {
 		n := int64(turns)
-		return domain.Usage{Turns: turns, Tokens: domain.Tokens{Input: 10 * n, Output: n, CacheRead: 5 * n, CacheWrite: 2 * n, CostUSD: cost}, Time: took}
+		return domain.Usage{
+			Turns: turns, Tokens: domain.Tokens{Input: 10 * n, Output: n, CacheRead: 5 * n, CacheWrite: 2 * n, CostUSD: cost}, Time: took,
+		}
 	}
-	assert.Equal(t, sum(3, 2.75, 4*time.Second+10*time.Second+time.Minute), usage(domain.UsageFilter{}), "without what was waited for a person, and without drafts")
+	assert.Equal(t, sum(3, 2.75, 4*time.Second+10*time.Second+time.Minute), usage(domain.UsageFilter{}),
+		"without what was waited for a person, and without drafts")
 	assert.Equal(t, sum(2, 0.75, 14*time.Second), usage(domain.UsageFilter{Session: one.ID}))
 	assert.Equal(t, sum(1, 0.25, 10*time.Second), usage(domain.UsageFilter{Session: one.ID, After: first.ID}))
 	assert.Equal(t, sum(1, 0.5, 4*time.Second), usage(domain.UsageFilter{Til: day.Add(24 * time.Hour)}))

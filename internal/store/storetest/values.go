@@ -77,7 +77,9 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 }
 
 func withTimes(a, b domain.Turn) domain.Turn {
-	for _, p := range []struct{ a, b *time.Time }{{&a.Created, &b.Created}, {&a.Started, &b.Started}, {&a.Ended, &b.Ended}, {&a.Active, &b.Active}} {
+	for _, p := range []struct{ a, b *time.Time }{
+		{&a.Created, &b.Created}, {&a.Started, &b.Started}, {&a.Ended, &b.Ended}, {&a.Active, &b.Active},
+	} {
 		if p.a.Equal(*p.b) {
 			*p.a = *p.b
 		}

@@ -104,7 +104,8 @@ func testFailingChangeIsUndoneAlone(t *testing.T, k kind) {
 	assert.EqualError(t, results[1], "no")
 	assert.ErrorContains(t, results[2], "panicked")
 	assert.NoError(t, results[3])
-	assert.Equal(t, []string{"after one", "after two", "done one", "done fails", "done panic", "done two"}, order, "a failed change has no after")
+	assert.Equal(t, []string{"after one", "after two", "done one", "done fails", "done panic", "done two"}, order,
+		"a failed change has no after")
 	for name, want := range map[string]string{"one": "set", "two": "set", "fails": "", "panic": ""} {
 		got, err := s.Meta(ctx, name)
 		require.NoError(t, err)

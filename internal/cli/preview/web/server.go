@@ -72,7 +72,10 @@ type Server struct {
 
 // New returns a Server.
 func New(o Options) *Server {
-	return &Server{opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan command]bool), ended: make(chan struct{})}
+	return &Server{
+		opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port),
+		pages: make(map[chan command]bool), ended: make(chan struct{}),
+	}
 }
 
 // Address returns the URL that opens the preview, including the token.
@@ -209,7 +212,9 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		case "console":
 			report.Params = map[string]any{"level": p.Level, "message": s.short(p.Message), "url": s.short(p.URL)}
 		case "error":
-			report.Params = map[string]any{"message": s.short(p.Message), "stack": s.short(p.Stack), "url": s.short(p.URL), "line": p.Line, "column": p.Column}
+			report.Params = map[string]any{
+				"message": s.short(p.Message), "stack": s.short(p.Stack), "url": s.short(p.URL), "line": p.Line, "column": p.Column,
+			}
 		case "updateNavigationState":
 			report.Params = map[string]any{"url": s.short(p.URL), "title": p.Title}
 		default:
