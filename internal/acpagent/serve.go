@@ -249,7 +249,7 @@ func refused(err error) error {
 		}
 		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
-	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` shows its state: "+err.Error(),
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's daemon does not answer; `duet-rpc daemon status` shows its state: "+err.Error(),
 		nil)
 }
 

@@ -129,7 +129,7 @@ func TestWhatReportsBecome(t *testing.T) {
 			domain.FileChanged{Path: "/root/a", Diff: "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+new\n", Added: 1},
 		}},
 		{catalog.EventNativeSession, `{"session_id":"new","primed":true}`, []domain.Payload{
-			domain.MessageAdded{Type: domain.ItemSystem, Key: "sys-10", Role: "system", Text: "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used, but not their results.", Subtype: "session_replaced"},
+			domain.MessageAdded{Type: domain.ItemSystem, Key: "sys-10", Role: "system", Text: "The agent had lost its session. A new one received the transcript so far: the messages and which tools were used, but not their results.", Subtype: "session_replaced"},
 			domain.NativeSessionChanged{NativeSession: "new", Replaced: true},
 		}},
 		{catalog.EventMode, `{"current":"plan","available":["plan"]}`, []domain.Payload{domain.AgentModeChanged{Mode: "plan", Modes: []string{"plan"}}}},

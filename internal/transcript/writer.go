@@ -245,7 +245,7 @@ func (w *Writer) Compacted(t store.Tx, turn domain.Turn, c catalog.Compaction) e
 
 // SessionReplaced notes that a turn's agent has lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, turn domain.Turn) error {
-	return w.say(t, turn, "session_replaced", "The agent had lost its session. A new session received the conversation so far: the messages "+
+	return w.say(t, turn, "session_replaced", "The agent had lost its session. A new one received the transcript so far: the messages "+
 		"and which tools were used, but not their results.")
 }
 

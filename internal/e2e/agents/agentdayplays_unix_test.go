@@ -833,7 +833,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	if a.unlisted { // the agent deletes a loaded session at its next start
 		assert.Contains(t, adopted.Note, "deletes a loaded session")
 		next := c.GoesOn(adopted.Launched, "say: gone on")
-		assert.Contains(t, transcriptOf(c, next.SessionID), "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used")
+		assert.Contains(t, transcriptOf(c, next.SessionID), "The agent had lost its session. A new one received the transcript so far: the messages and which tools were used")
 		assert.Contains(t, transcriptOf(c, next.SessionID), "gone on")
 		return s.closed(c, "yes, by its id: it does not list them; Duet sends it the transcript, since it deletes what it has loaded when it is started again")
 	}
