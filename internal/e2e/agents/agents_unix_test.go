@@ -336,7 +336,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			again := adopt(c, "keeping", "one")
 			assert.False(t, again.Adopted)
 			assert.Equal(t, a.SessionID, again.SessionID)
-			assert.Contains(t, again.Note, "unchanged: 1.1")
+			assert.Contains(t, again.Note, "was not changed: 1.1")
 			assert.Equal(t, want, reportedItems(c, a.SessionID))
 			c.Call("agent.sessions", object{"agent": "keeping", "working_dir": s.Root}, &here)
 			assert.Equal(t, a.SessionID, here.Sessions[1].SessionID)
