@@ -47,7 +47,7 @@ done
                (string-match-p "what I said\\(.\\|\n\\)*what it said" (buffer-string))))))
      (duet-test-typing "Beg TAB RET"
        (duet-adopt-session)
-       (duet-test-wait-for (duet-test-heard "which is unchanged"))))))
+       (duet-test-wait-for (duet-test-heard "was not changed"))))))
 
 (ert-deftest duet-adopt-test-choices ()
   "Equal titles get their ids, and control characters become visible."
