@@ -109,7 +109,7 @@ def call(method, **params):
         m = message()
         if m.get("id") == method:
             return m["result"]
-        events.append(m["result"]["event"])
+        events.append(m["params"])
 
 def read_until(fd, text):
     seen, until = b"", time.time() + 30
@@ -118,8 +118,8 @@ def read_until(fd, text):
         seen += os.read(fd, 4096)
 
 def event(kind):
-    e = events.pop(0) if events else message()["result"]["event"]
-    assert e["type"] == kind, e
+    e = events.pop(0) if events else message()["params"]
+    assert e["kind"] == kind, e
     return e["data"]
 
 t = call("spawn_terminal", shell="sh", args=["-c", sys.argv[2]], cols=33, rows=7, descriptor=True)
@@ -134,9 +134,9 @@ assert not call("terminal.attach", terminal_id=t["terminal_id"])["taken"]
 call("terminal.write", terminal_id=t["terminal_id"], data="event\r")
 seen = ""
 while "got event\r\n" not in seen:
-    seen += event("terminal_output")["data"]
+    seen += event("terminal.output")["data"]
 call("terminal.write", terminal_id=t["terminal_id"], data="bye\r")
-assert event("terminal_exit")["exit_code"] == 3
+assert event("terminal.exited")["exit_code"] == 3
 assert not fds
 print("well")
 `
