@@ -383,7 +383,7 @@ func registerMCP(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "mcp.tools", listTools, server.LongRunning(),
 		server.Doc("Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use."))
 	handle(reg, d, f, "mcp.call", callTool, server.LongRunning(),
-		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, "+
+		server.Doc("Calls a tool of an MCP server. As with approval.request, rules and modes decide about the tool mcp__SERVER__TOOL first, "+
 			"then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with "+
 			"data.kind `mcp_server_error`."))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerApprovals registers the methods of the inbox of approvals (HumanLayer).
+// registerApprovals registers the methods that list and answer approvals.
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := nativeFamily
 	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(),

@@ -62,7 +62,7 @@ func placeFor(ctx context.Context, h *hub.Hub, p protocol.ExportParams) (at plac
 		if err == nil {
 			err = json.Unmarshal(raw, &at)
 		}
-		if err != nil || at.Format != format || at.Skip < 0 {
+		if err != nil || at.Format != format || at.Skip < 0 || at.Stage < exportHead || at.Stage > exportTail {
 			return at, domain.Invalid("after", "the next of an earlier part, with the same format", "another text")
 		}
 		return at, nil

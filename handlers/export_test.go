@@ -120,7 +120,7 @@ func TestWhatCannotBeExported(t *testing.T) {
 	c.rejects("session.export", `{}`, "session")
 	c.rejects("session.export", `{"session":1,"turn":"1.1"}`, "turn")
 	c.rejects("session.export", `{"session":1,"format":"pdf"}`, "format")
-	for _, after := range []string{"x", "e30", "!"} { // e30 is {}
+	for _, after := range []string{"x", "e30", "!", "eyJmIjoibWQiLCJ0IjoieCIsInMiOjl9"} { // e30 is {}; the last one has a stage that no document has
 		c.rejects("session.export", `{"session":1,"after":"`+after+`"}`, "after", after)
 	}
 }

@@ -105,7 +105,15 @@ type SettingsChanged struct {
 
 func (SettingsChanged) Kind() EventKind { return EventSettings }
 
-func (c SettingsChanged) Size() int { return fieldsSize }
+func (c SettingsChanged) Size() int {
+	n := fieldsSize
+	if c.AdditionalDirectories != nil {
+		for _, dir := range *c.AdditionalDirectories {
+			n += len(dir)
+		}
+	}
+	return n
+}
 
 // Apply changes the session, except its agent.
 func (c SettingsChanged) Apply(s *Session) {

@@ -45,11 +45,11 @@ type NoListenerError struct {
 }
 
 func (e *NoListenerError) Error() string {
-	const nobody = "no daemon runs here; `duet-rpc daemon start` starts one"
+	const noDaemon = "no daemon runs here; `duet-rpc daemon start` starts one"
 	if errors.Is(e.Err, syscall.ENOENT) || errors.Is(e.Err, syscall.ECONNREFUSED) { // the usual errors, whose text adds nothing
-		return nobody
+		return noDaemon
 	}
-	return fmt.Sprintf("%s (%s: %v)", nobody, e.Path, systemError(e.Err))
+	return fmt.Sprintf("%s (%s: %v)", noDaemon, e.Path, systemError(e.Err))
 }
 
 func (e *NoListenerError) Unwrap() error { return e.Err }

@@ -3185,7 +3185,7 @@ export interface Methods {
   "mcp.servers": { params: MCPServerOwner; result: MCPServerList };
   /** Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use. */
   "mcp.tools": { params: MCPServerName; result: MCPToolList };
-  /** Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with data.kind `mcp_server_error`. */
+  /** Calls a tool of an MCP server. As with approval.request, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with data.kind `mcp_server_error`. */
   "mcp.call": { params: CallToolParams; result: CallToolResult };
   /** Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html. A missing file has the status 404. If there is nothing to show, the error is `preview_load_failed`. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error `navigation_failed`. The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}. */
   "preview.fetch": { params: PreviewParams; result: PreviewFile };

@@ -26,7 +26,13 @@ var (
 // Register registers AIWG's methods. A connection that calls task.* or chat.send gets the broadcasts
 // event.task… from then on. flush waits until each has all broadcasts so far, or its context ends.
 func Register(m native.Methods) (flush func(context.Context)) {
-	t := &tasks{m, newBroadcasts(m.Logger)}
+	t := &tasks{
+		start:      native.Call[protocol.StartParams, protocol.Started](m, "session.start"),
+		interrupt:  native.Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](m, "turn.interrupt"),
+		turns:      native.Call[protocol.ListTurnsParams, protocol.TurnList](m, "turn.list"),
+		turn:       native.Call[protocol.TurnParams, protocol.TurnResult](m, "turn.get"),
+		broadcasts: newBroadcasts(m.Logger),
+	}
 	native.Handle(m, Family, "task.submit", "Starts a task, or queues it if no slot is free. The notifications event.task… report its "+
 		"progress.",
 		joined(t, t.submit), server.Releasing()) // it may make a worktree
@@ -46,14 +52,17 @@ func Register(m native.Methods) (flush func(context.Context)) {
 			return protocol.AutomationOf(l)
 		})
 	native.Compose(m, Family, "automation.enable", "Enables one trigger, or all as a whole. That holds until it is changed again.",
-		t.switched("trigger.enable"))
+		switched(m, "trigger.enable"))
 	native.Compose(m, Family, "automation.disable", "Disables one trigger, or all as a whole. That holds until it is changed again.",
-		t.switched("trigger.disable"))
+		switched(m, "trigger.disable"))
 	return t.broadcasts.flushed
 }
 
 type tasks struct {
-	native     native.Methods
+	start      func(context.Context, protocol.StartParams) (protocol.Started, error)
+	interrupt  func(context.Context, protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error)
+	turns      func(context.Context, protocol.ListTurnsParams) (protocol.TurnList, error)
+	turn       func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
 	broadcasts *broadcasts
 }
 
@@ -67,7 +76,7 @@ func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error))
 }
 
 func (t *tasks) submit(ctx context.Context, _ *hub.Hub, p SubmitTaskParams) (SubmitTaskResult, error) {
-	r, err := native.Call[protocol.StartParams, protocol.Started](t.native, "session.start")(ctx, protocol.StartParams{
+	r, err := t.start(ctx, protocol.StartParams{
 		Prompt: p.Prompt, PromptContent: p.PromptContent, Title: p.Title, Agent: p.Agent, WorkingDir: p.CWD, Priority: protocol.Value(p.Priority),
 		AgentSettings: protocol.AgentSettings{Budget: p.Budget}, Gated: p.Gated, Source: domain.SourceTask,
 	})
@@ -91,7 +100,7 @@ func (*tasks) chat(ctx context.Context, h *hub.Hub, p ChatParams) (SubmitTaskRes
 }
 
 func (t *tasks) cancel(ctx context.Context, _ *hub.Hub, p TaskCancelParams) (TaskCancelResult, error) {
-	_, err := native.Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](t.native, "turn.interrupt")(ctx,
+	_, err := t.interrupt(ctx,
 		protocol.InterruptTurnParams{Turn: protocol.Ref(p.TaskID), Reason: p.Reason})
 	return TaskCancelResult{Cancelled: err == nil}, err
 }
@@ -107,7 +116,7 @@ func (t *tasks) list(ctx context.Context, _ *hub.Hub, p ListTasksParams) ([]*Tas
 	for _, state := range p.State.States() {
 		asked.States = append(asked.States, protocol.TurnState(state))
 	}
-	found, err := native.Call[protocol.ListTurnsParams, protocol.TurnList](t.native, "turn.list")(ctx, asked)
+	found, err := t.turns(ctx, asked)
 	list := make([]*Task, 0, len(found.Turns))
 	for _, turn := range found.Turns {
 		list = append(list, taskOf(turn, turn.Of.Result))
@@ -116,9 +125,7 @@ func (t *tasks) list(ctx context.Context, _ *hub.Hub, p ListTasksParams) ([]*Tas
 }
 
 func (t *tasks) get(ctx context.Context, h *hub.Hub, p TaskParams) (Task, error) {
-	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](
-		t.native, "turn.get",
-	)(ctx, protocol.TurnParams{Turn: protocol.Ref(p.TaskID)})
+	r, err := t.turn(ctx, protocol.TurnParams{Turn: protocol.Ref(p.TaskID)})
 	if err != nil {
 		return Task{}, err
 	}
@@ -149,8 +156,8 @@ func statsOf(counts domain.Counts) (s TaskStats) {
 }
 
 // switched is trigger.enable or trigger.disable for AIWG, where an unknown rule is no error.
-func (t *tasks) switched(method string) func(context.Context, RuleParams) (Switched, error) {
-	call := native.Call[protocol.TriggerParams, protocol.TriggerSwitched](t.native, method)
+func switched(m native.Methods, method string) func(context.Context, RuleParams) (Switched, error) {
+	call := native.Call[protocol.TriggerParams, protocol.TriggerSwitched](m, method)
 	return func(ctx context.Context, p RuleParams) (Switched, error) {
 		r, err := call(ctx, protocol.TriggerParams{Trigger: p.RuleID})
 		if native.KindOf(err) == domain.KindTriggerNotFound {

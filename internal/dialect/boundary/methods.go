@@ -39,7 +39,7 @@ var Family = protocol.Family{Name: "boundary", Codes: map[string]protocol.Code{
 
 // Register registers the methods of application boundaries.
 func Register(m native.Methods) {
-	b := boundary{m}
+	b := boundary{native: m, turn: native.Call[protocol.TurnParams, protocol.TurnResult](m, "turn.get")}
 	native.Over(m, Family, "askUser", "approval.ask", "Asks the user a question and waits for the answer. Cancelling the request withdraws "+
 		"the question, and so does the end of the connection unless keep is set.",
 		func(p AskUserParams) protocol.AskParams {
@@ -87,7 +87,10 @@ func registerPreview(m native.Methods) {
 	}, native.Same[protocol.PreviewKept])
 }
 
-type boundary struct{ native native.Methods }
+type boundary struct {
+	native native.Methods
+	turn   func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
+}
 
 // build returns build or buildBackend.
 func (b boundary) build(backend bool) func(context.Context, BuildParams) (protocol.BuildResult, error) {
@@ -149,9 +152,7 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p SendTaskParams) (S
 
 // gatesOf returns the state of a task's gates, or nil.
 func (b boundary) gatesOf(ctx context.Context, s domain.TurnInSession) *protocol.Gates {
-	r, err := native.Call[protocol.TurnParams, protocol.TurnResult](
-		b.native, "turn.get",
-	)(ctx, protocol.TurnParams{Turn: protocol.Ref(s.HumanLayerSession)})
+	r, err := b.turn(ctx, protocol.TurnParams{Turn: protocol.Ref(s.HumanLayerSession)})
 	if err != nil { // the turn was just read
 		return nil
 	}

@@ -30,7 +30,7 @@ const defaultExecuteMS = 300_000
 // be one. A session token is optional, since all clients belong to the same user. A wrong token, or one
 // of another conversation, is refused.
 func Register(m native.Methods) {
-	e := executor{m}
+	e := executor{native: m, terminal: native.Call[protocol.StartTerminalParams, protocol.StartTerminalResult](m, "terminal.start")}
 	native.Handle(m, Family, "execute_prompt", "Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the "+
 		"request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its "+
 		"ids.", e.execute, server.LongRunning())
@@ -41,7 +41,10 @@ func Register(m native.Methods) {
 		"connection gets its output as events terminal_output, and its end as terminal_exit.", e.spawn, server.LongRunning())
 }
 
-type executor struct{ native native.Methods }
+type executor struct {
+	native   native.Methods
+	terminal func(context.Context, protocol.StartTerminalParams) (protocol.StartTerminalResult, error)
+}
 
 func (p ExecuteParams) Check() error {
 	return protocol.NotEmpty("prompt", p.Prompt)
@@ -142,5 +145,5 @@ func (e executor) spawn(ctx context.Context, p SpawnTerminalParams) (protocol.St
 	}
 	in := p.Native()
 	in.Form = humanlayer.FormOf(server.ConnFrom(ctx))
-	return native.Call[protocol.StartTerminalParams, protocol.StartTerminalResult](e.native, "terminal.start")(ctx, in)
+	return e.terminal(ctx, in)
 }

@@ -27,7 +27,14 @@ var Family = protocol.Family{Name: "HumanLayer", Codes: map[string]protocol.Code
 
 // Register registers HumanLayer's methods.
 func Register(m native.Methods) {
-	over := methods{m}
+	over := methods{
+		fork:      native.Call[protocol.ForkParams, protocol.Started](m, "session.fork"),
+		prompt:    native.Call[protocol.PromptParams, protocol.Started](m, "session.prompt"),
+		archive:   native.Call[protocol.ArchiveSessionsParams, protocol.ArchiveSessionsResult](m, "session.archive"),
+		decide:    native.Call[protocol.DecisionParams, protocol.DecisionResult](m, "approval.decide"),
+		subscribe: native.Call[protocol.SubscribeParams, protocol.SubscribeResult](m, "event.subscribe"),
+		turn:      native.Call[protocol.TurnParams, protocol.TurnResult](m, "turn.get"),
+	}
 	registerSessions(m, over)
 	registerSettings(m, over)
 	registerApprovals(m, over)
@@ -36,7 +43,7 @@ func Register(m native.Methods) {
 		"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 		"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection "+
 		"has at most 64 subscriptions.",
-		over.subscribe)
+		over.follow)
 	native.Over(m, Family, "Unsubscribe", "event.unsubscribe", "Ends a subscription of this connection.",
 		func(p protocol.UnsubscribeParams) protocol.UnsubscribeParams { return p }, native.Same[protocol.Success])
 	native.Handle(m, Family, "getConversation", "Returns the conversation up to a session, with its tool calls, the oldest first. If not "+
@@ -47,8 +54,15 @@ func Register(m native.Methods) {
 		func(p SessionParams) protocol.TurnParams { return protocol.TurnParams{Turn: protocol.Ref(p.SessionID)} }, snapshotsOf)
 }
 
-// methods are the methods that are a form of several native ones.
-type methods struct{ native native.Methods }
+// methods are the native methods of which several make one of HumanLayer's.
+type methods struct {
+	fork      func(context.Context, protocol.ForkParams) (protocol.Started, error)
+	prompt    func(context.Context, protocol.PromptParams) (protocol.Started, error)
+	archive   func(context.Context, protocol.ArchiveSessionsParams) (protocol.ArchiveSessionsResult, error)
+	decide    func(context.Context, protocol.DecisionParams) (protocol.DecisionResult, error)
+	subscribe func(context.Context, protocol.SubscribeParams) (protocol.SubscribeResult, error)
+	turn      func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
+}
 
 func registerSessions(m native.Methods, over methods) {
 	native.Over(m, Family, "launchSession", "session.start", "Starts a session: an agent runs a prompt in a new conversation.",
@@ -101,10 +115,10 @@ func listOf(ctx context.Context, turns []*protocol.Turn, nextBefore string) Sess
 
 func (m methods) continueSession(ctx context.Context, p ContinueParams) (ContinueResult, error) {
 	if p.Fork {
-		r, err := native.Call[protocol.ForkParams, protocol.Started](m.native, "session.fork")(ctx, p.ForkParams())
+		r, err := m.fork(ctx, p.ForkParams())
 		return Continued(r), err
 	}
-	r, err := native.Call[protocol.PromptParams, protocol.Started](m.native, "session.prompt")(ctx, p.Prompt())
+	r, err := m.prompt(ctx, p.Prompt())
 	return Continued(r), err
 }
 
@@ -143,10 +157,9 @@ func update(ctx context.Context, h *hub.Hub, p UpdateSettingsParams) (protocol.S
 }
 
 func (m methods) archiveMany(ctx context.Context, p ArchiveManyParams) (ArchiveManyResult, error) {
-	archive := native.Call[protocol.ArchiveSessionsParams, protocol.ArchiveSessionsResult](m.native, "session.archive")
 	var r ArchiveManyResult
 	for _, id := range p.SessionIDs {
-		if _, err := archive(ctx, protocol.ArchiveSessionsParams{Sessions: []protocol.Ref{protocol.Ref(id)}, Archived: p.Archived}); err != nil {
+		if _, err := m.archive(ctx, protocol.ArchiveSessionsParams{Sessions: []protocol.Ref{protocol.Ref(id)}, Archived: p.Archived}); err != nil {
 			if kind := native.KindOf(err); kind == "" || kind == domain.KindUnavailable {
 				return ArchiveManyResult{}, err
 			}
@@ -208,21 +221,21 @@ func createApproval(ctx context.Context, h *hub.Hub, p CreateApprovalParams) (Cr
 const longestName = 80
 
 func (m methods) sendDecision(ctx context.Context, p DecisionParams) (DecisionResult, error) {
-	r, err := native.Call[protocol.DecisionParams, protocol.DecisionResult](m.native, "approval.decide")(ctx, p.Native())
+	r, err := m.decide(ctx, p.Native())
 	if native.KindOf(err) == domain.KindApprovalNotFound {
 		return DecisionResult{Error: "approval not found: " + protocol.Headline(p.IDs().ID(), longestName)}, nil
 	}
 	return Decided(r), err
 }
 
-func (m methods) subscribe(ctx context.Context, p SubscribeParams) (SubscribeResult, error) {
+func (m methods) follow(ctx context.Context, p SubscribeParams) (SubscribeResult, error) {
 	if err := m.checkRun(ctx, p); err != nil {
 		return SubscribeResult{}, err
 	}
 	conn := server.ConnFrom(ctx)
 	in := p.Native()
 	in.Form, in.Only = FormOf(conn), Kinds(p.EventTypes)
-	r, err := native.Call[protocol.SubscribeParams, protocol.SubscribeResult](m.native, "event.subscribe")(ctx, in)
+	r, err := m.subscribe(ctx, in)
 	result := SubscribeResult{SubscriptionID: r.SubscriptionID, Message: "Subscription established. Waiting for events...", Notice: r.Notice}
 	if !IsLines(conn) {
 		result.Seq = &r.Seq
@@ -235,12 +248,11 @@ func (m methods) checkRun(ctx context.Context, p SubscribeParams) error {
 	if p.SessionID == "" || p.RunID == "" {
 		return nil
 	}
-	get := native.Call[protocol.TurnParams, protocol.TurnResult](m.native, "turn.get")
-	of, err := get(ctx, protocol.TurnParams{Turn: protocol.Ref(p.SessionID)})
+	of, err := m.turn(ctx, protocol.TurnParams{Turn: protocol.Ref(p.SessionID)})
 	if err != nil {
 		return err
 	}
-	turn, err := get(ctx, protocol.TurnParams{Turn: protocol.Ref(p.RunID)})
+	turn, err := m.turn(ctx, protocol.TurnParams{Turn: protocol.Ref(p.RunID)})
 	if err == nil && turn.Turn.Session != of.Turn.Session {
 		err = server.InvalidParam(server.ParamError{Param: "run_id", Expected: "a run of the session", Received: "another one's"})
 	}

@@ -84,7 +84,8 @@ func Handle[P, R any](
 	}, options...)
 }
 
-// Call returns the handler of a native method.
+// Call returns the handler of a native method. It panics if there is no method with this name and these types,
+// so a dialect calls it when it registers its own methods.
 func Call[NP, NR any](m Methods, name string) func(context.Context, NP) (NR, error) {
 	h, _ := server.Handler[NP, NR](m.Registry, name)
 	return h

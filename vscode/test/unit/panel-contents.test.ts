@@ -196,7 +196,7 @@ test("queued prompts have the order and the text of the last change, also when t
   assert.deepEqual([queue(), contents.entries.at(-1)!.text], [["begin and end", "a"], "c"]);
 });
 
-test("where gates stand is told by the session, then by events, until a prompt has none", () => {
+test("the panel shows the state of the gates from the session, then from events, until a prompt has none", () => {
   const contents = loaded();
   const words = (): string => sessionOf(undefined, contents).gates;
   assert.equal(words(), "");
