@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -73,16 +71,7 @@ func asOneObject(c *client, of, turn string) string {
 
 // An exported document has the whole session, in both formats, up to a turn, and of one turn alone.
 func TestASessionIsExported(t *testing.T) {
-	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		before, after := "one\n", "two <b>\n"
-		x.report(catalog.EventThinkingChunk, catalog.ContentDelta{Delta: catalog.Delta{Text: "Hm."}})
-		x.report(catalog.EventPlan, catalog.Plan{Entries: []domain.PlanEntry{{Content: "Look", Status: "completed"}}})
-		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
-		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "t", Status: "completed", Result: json.RawMessage(`"a.txt"`)})
-		x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(x.CWD, "a.txt"), Before: &before, After: &after})
-		x.say("Done: " + x.Prompt)
-		return done
-	})
+	w := newWorld(t, varied("two <b>\n"))
 	c := w.connect(frame.LSP)
 	w.ended(answer[protocol.Started](c, "session.start", `{"prompt":"one"}`).ID)
 	w.ended(answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"two"}`).ID)

@@ -17,11 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// The items of a session have what was said and done, each with its turn. A tool call and its result are
-// one item.
-func TestItemsOfASession(t *testing.T) {
-	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		before, after := "one\n", "two\n"
+// varied is a turn with an item of each kind that an agent reports. It writes a file with a text.
+func varied(after string) play {
+	return func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		before := "one\n"
 		x.report(catalog.EventThinkingChunk, catalog.ContentDelta{Delta: catalog.Delta{Text: "Hm."}})
 		x.report(catalog.EventPlan, catalog.Plan{Entries: []domain.PlanEntry{{Content: "Look", Status: "completed"}}})
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
@@ -29,7 +28,13 @@ func TestItemsOfASession(t *testing.T) {
 		x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(x.CWD, "a.txt"), Before: &before, After: &after})
 		x.say("Done: " + x.Prompt)
 		return done
-	})
+	}
+}
+
+// The items of a session have what was said and done, each with its turn. A tool call and its result are
+// one item.
+func TestItemsOfASession(t *testing.T) {
+	w := newWorld(t, varied("two\n"))
 	c := w.connect(frame.LSP)
 	w.ended(answer[protocol.Started](c, "session.start", `{"prompt":"one"}`).ID)
 	w.ended(answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"two"}`).ID)
