@@ -160,5 +160,24 @@
     (waiting_input . "waiting for you"))
   "The words for each state of a turn.")
 
+(defconst duet-protocol-status-words
+  '((pending . "open")
+    (approved . "allowed")
+    (denied . "denied")
+    (responded . "answered")
+    (expired . "expired")
+    (cancelled . "withdrawn"))
+  "The words for each status of an approval.")
+
+(defconst duet-protocol-answers
+  '((allow "y" "Allow" "The tool runs, this once.")
+    (deny "n" "Deny" "The tool does not run.")
+    (tell "t" "Deny and say why" "The tool does not run, and the agent gets your reason.")
+    (session "s" "Always in this session" "The tool runs. A rule allows such calls until the session is deleted.")
+    (project "p" "Always in this project" "The tool runs. A rule allows such calls in all sessions of the project.")
+    (edit "e" "Edit" "You change what the tool gets. Then you allow it or not.")
+    (keys "?" "Keys" "Shows what the keys do."))
+  "The ways to answer a question about a tool: name, key, words and meaning.")
+
 (provide 'duet-protocol)
 ;;; duet-protocol.el ends here

@@ -206,12 +206,21 @@ func TypeScript(reg *server.Registry) string {
 	for _, s := range domain.States() {
 		fmt.Fprintf(&b, "  %s: %q,\n", s, s.Words())
 	}
-	b.WriteString("};\n")
+	b.WriteString("};\n\n/** The words for each status of an approval. */\nexport const approvalStatusWords: Readonly<Record<string, string>> = {\n")
+	for _, s := range domain.ApprovalStatuses() {
+		fmt.Fprintf(&b, "  %s: %q,\n", s, domain.StatusWords(s))
+	}
+	b.WriteString("};\n\n/** The ways to answer a question about a tool: the key, the words and the meaning, the same in each client. */\n" +
+		"export const answers = {\n")
+	for _, a := range domain.ToolAnswers() {
+		fmt.Fprintf(&b, "  %s: { key: %q, words: %q, meaning: %q },\n", a.Name, a.Key, a.Words, a.Meaning)
+	}
+	b.WriteString("} as const;\n")
 	return b.String()
 }
 
-// EmacsLisp returns the names of a registry's methods, those of the kinds of events, and the words for
-// the states of a turn, for Emacs.
+// EmacsLisp returns the names of a registry's methods, those of the kinds of events, the words for states
+// and statuses, and the answers to questions, for Emacs.
 func EmacsLisp(reg *server.Registry) string {
 	var b strings.Builder
 	b.WriteString(";;; duet-protocol.el --- Names and words of the protocol  -*- lexical-binding: t; -*-\n\n" +
@@ -220,7 +229,7 @@ func EmacsLisp(reg *server.Registry) string {
 	list := func(name, doc string, of []string) {
 		fmt.Fprintf(&b, "\n(defconst duet-protocol-%s\n  '(%s)\n  %q)\n", name, strings.Join(of, "\n    "), doc)
 	}
-	var methods, kinds, words []string
+	var methods, kinds, words, statuses, answers []string
 	for _, m := range reg.Methods() {
 		methods = append(methods, m.Name)
 	}
@@ -230,9 +239,17 @@ func EmacsLisp(reg *server.Registry) string {
 	for _, s := range domain.States() {
 		words = append(words, fmt.Sprintf("(%s . %q)", s, s.Words()))
 	}
+	for _, s := range domain.ApprovalStatuses() {
+		statuses = append(statuses, fmt.Sprintf("(%s . %q)", s, domain.StatusWords(s)))
+	}
+	for _, a := range domain.ToolAnswers() {
+		answers = append(answers, fmt.Sprintf("(%s %q %q %q)", a.Name, a.Key, a.Words, a.Meaning))
+	}
 	list("methods", "The methods of the server, as symbols.", methods)
 	list("kinds", "The kinds of events.", kinds)
 	list("state-words", "The words for each state of a turn.", words)
+	list("status-words", "The words for each status of an approval.", statuses)
+	list("answers", "The ways to answer a question about a tool: name, key, words and meaning.", answers)
 	b.WriteString("\n(provide 'duet-protocol)\n;;; duet-protocol.el ends here\n")
 	return b.String()
 }

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -77,6 +78,64 @@ const (
 	ApprovalExpired   = "expired"
 	ApprovalCancelled = "cancelled"
 )
+
+// ApprovalStatuses lists the values of Approval.Status.
+func ApprovalStatuses() []string {
+	return []string{ApprovalPending, ApprovalApproved, ApprovalDenied, ApprovalResponded, ApprovalExpired, ApprovalCancelled}
+}
+
+// StatusWords returns a value of Approval.Status for people.
+func StatusWords(status string) string {
+	switch status {
+	case ApprovalPending:
+		return "open"
+	case ApprovalApproved:
+		return "allowed"
+	case ApprovalResponded:
+		return "answered"
+	case ApprovalCancelled:
+		return "withdrawn"
+	}
+	return status
+}
+
+// An Answer is a way to answer a question about a tool. Each client shows the same keys and words.
+type Answer struct {
+	Key     string // on a keyboard
+	Name    string
+	Words   string // on a button, in a menu, or after its key
+	Meaning string // a sentence
+}
+
+// Names of answers to questions about tools.
+const (
+	AnswerAllow   = "allow"
+	AnswerDeny    = "deny"
+	AnswerTell    = "tell"
+	AnswerSession = ScopeSession
+	AnswerProject = ScopeProject
+	AnswerEdit    = "edit"
+	AnswerKeys    = "keys"
+)
+
+// ToolAnswers lists the ways to answer a question about a tool, in the order in which clients show them.
+func ToolAnswers() []Answer {
+	return []Answer{
+		{"y", AnswerAllow, "Allow", "The tool runs, this once."},
+		{"n", AnswerDeny, "Deny", "The tool does not run."},
+		{"t", AnswerTell, "Deny and say why", "The tool does not run, and the agent gets your reason."},
+		{"s", AnswerSession, "Always in this session", "The tool runs. A rule allows such calls until the session is deleted."},
+		{"p", AnswerProject, "Always in this project", "The tool runs. A rule allows such calls in all sessions of the project."},
+		{"e", AnswerEdit, "Edit", "You change what the tool gets. Then you allow it or not."},
+		{"?", AnswerKeys, "Keys", "Shows what the keys do."},
+	}
+}
+
+// AnswerNamed returns the answer with a name.
+func AnswerNamed(name string) Answer {
+	list := ToolAnswers()
+	return list[slices.IndexFunc(list, func(a Answer) bool { return a.Name == name })]
+}
 
 // Values of Approval.DecidedBy, in addition to rule=… and mode=… (package approval).
 const (

@@ -3365,3 +3365,24 @@ export const turnStateWords: Readonly<Record<string, string>> = {
   timed_out: "timed out",
   waiting_input: "waiting for you",
 };
+
+/** The words for each status of an approval. */
+export const approvalStatusWords: Readonly<Record<string, string>> = {
+  pending: "open",
+  approved: "allowed",
+  denied: "denied",
+  responded: "answered",
+  expired: "expired",
+  cancelled: "withdrawn",
+};
+
+/** The ways to answer a question about a tool: the key, the words and the meaning, the same in each client. */
+export const answers = {
+  allow: { key: "y", words: "Allow", meaning: "The tool runs, this once." },
+  deny: { key: "n", words: "Deny", meaning: "The tool does not run." },
+  tell: { key: "t", words: "Deny and say why", meaning: "The tool does not run, and the agent gets your reason." },
+  session: { key: "s", words: "Always in this session", meaning: "The tool runs. A rule allows such calls until the session is deleted." },
+  project: { key: "p", words: "Always in this project", meaning: "The tool runs. A rule allows such calls in all sessions of the project." },
+  edit: { key: "e", words: "Edit", meaning: "You change what the tool gets. Then you allow it or not." },
+  keys: { key: "?", words: "Keys", meaning: "Shows what the keys do." },
+} as const;
