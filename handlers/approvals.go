@@ -49,7 +49,7 @@ func pendingApprovals(ctx context.Context, h *hub.Hub, turn string) ([]*protocol
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, approvalOf(a, s))
+		list = append(list, approvalOf(h, a, s))
 	}
 	return list, nil
 }
@@ -71,7 +71,7 @@ func approvalWith(ctx context.Context, h *hub.Hub, id string) (*protocol.Approva
 	if err != nil {
 		return nil, err
 	}
-	return approvalOf(a, s), nil
+	return approvalOf(h, a, s), nil
 }
 
 func checkDecision(p protocol.DecisionParams) error {
@@ -99,9 +99,10 @@ func decideApproval(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) 
 }
 
 // approvalOf converts an approval of the session s.
-func approvalOf(a domain.Approval, s domain.TurnInSession) *protocol.Approval {
+func approvalOf(h *hub.Hub, a domain.Approval, s domain.TurnInSession) *protocol.Approval {
 	ambiguity, title := approval.Presented(a)
 	answers := a.Answers()
+	rule := approval.RulePreview(a, h.Approvals().DirectoriesOf(s.Session.CWD))
 	r := &protocol.Approval{
 		ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession,
 		SessionUUID: s.Session.UUID, Agent: s.Agent,
@@ -110,7 +111,7 @@ func approvalOf(a domain.Approval, s domain.TurnInSession) *protocol.Approval {
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly,
 		Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Session.CWD, a.Diffs), Channel: a.Channel,
-		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Session.CWD)), TakesComment: a.TakesComment(),
+		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(rule), TakesComment: a.TakesComment(),
 		Explanation: a.Explanation,
 		RespondedAt: protocol.TimeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,

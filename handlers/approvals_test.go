@@ -297,7 +297,7 @@ func TestStandingRules(t *testing.T) {
 	rule := listed[0].(map[string]any)
 	assert.NotEmpty(t, rule["created_at"])
 	delete(rule, "created_at")
-	assert.Equal(t, "*", filepath.Base(rule["path"].(string)), "the rule covers one directory")
+	assert.Equal(t, "**", filepath.Base(rule["path"].(string)), "the rule covers the project")
 	delete(rule, "path")
 	assert.Equal(t, map[string]any{"rule_id": 1.0, "effect": "allow", "tool_name": "Edit", "scope": "project"}, rule)
 

@@ -248,7 +248,7 @@ func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 		command := shellcommand.Exactly(r.Command)
 		of.command = &command
 	}
-	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return isInPath(r.Path, name) })
+	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return isInPath(r.Effect, r.Path, name) })
 }
 
 // configured returns the condition of a configured rule, for any agent. ok is false if the rule is
@@ -349,8 +349,9 @@ func matches(glob, text string) bool {
 
 // isInPath reports whether a file name matches the pattern of a rule made by a decision. Unlike in
 // configured rules, * matches no slash: a directory's pattern covers only files directly in it.
-// src/** also covers those below it.
-func isInPath(pattern, name string) bool {
+// src/** also covers those below it, but does not allow to change the files of git, which may run
+// programs.
+func isInPath(effect, pattern, name string) bool {
 	pattern = strings.TrimPrefix(pattern, "./")
 	above, all := strings.CutSuffix(pattern, "/**")
 	if !all {
@@ -359,7 +360,7 @@ func isInPath(pattern, name string) bool {
 	}
 	for dir := path.Dir(name); ; {
 		if ok, err := path.Match(above, dir); ok && err == nil {
-			return true
+			return effect == config.EffectDeny || !isInGit(strings.TrimPrefix(name, strings.TrimSuffix(dir, ".")))
 		}
 		switch slash := strings.LastIndexByte(dir, '/'); { // path.Dir would read the whole name again
 		case dir == "." || dir == "/":
@@ -372,13 +373,18 @@ func isInPath(pattern, name string) bool {
 	}
 }
 
+// isInGit reports whether a part of a path is named .git.
+func isInGit(name string) bool {
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(name), "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
 // file is a file that a call touches, by every name that rules may use: the called names, and the
 // targets of their links. denied are further names, for deny rules alone.
 type file struct{ called, target, denied []string }
 
 // filesOf resolves the names of paths in a project with a root. Relative paths are in cwd. worktree
 // is the project's directory in the git worktree of the session, or "". Its files have the
-// names of the project's files then. The project's own files have them for deny rules alone.
+// names of the project's files then. The project's own files have names for deny rules alone.
 func filesOf(root, worktree, cwd string, paths []string) []file {
 	if len(paths) == 0 {
 		return nil
@@ -390,12 +396,16 @@ func filesOf(root, worktree, cwd string, paths []string) []file {
 		if !filepath.IsAbs(p) {
 			p = cwd + string(filepath.Separator) + p // not joined: link/.. may be another directory
 		}
-		f := file{
-			called: namesOf(root, base, filepath.Clean(p)), // src/../../etc is not below src
-			target: namesOf(root, target, followLinks(p)),
-		}
+		called, links := filepath.Clean(p), followLinks(p) // src/../../etc is not below src
+		f := file{called: namesOf(root, base, called), target: namesOf(root, target, links)}
 		if worktree != "" {
-			f.denied = append(namesOf(root, root, filepath.Clean(p)), namesOf(root, followLinks(root), followLinks(p))...)
+			f.denied = append(namesOf(root, root, called), namesOf(root, followLinks(root), links)...)
+			if isBelow(root, called) && !isBelow(base, called) {
+				f.called = nil
+			}
+			if isBelow(followLinks(root), links) && !isBelow(target, links) {
+				f.target = nil
+			}
 		}
 		list = append(list, f)
 	}

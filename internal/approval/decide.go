@@ -400,7 +400,7 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	if err != nil {
 		return nil, err
 	}
-	spec := ruleSpec{Effect: config.EffectAllow, CWD: session.CWD, Pattern: strings.TrimSpace(d.Pattern)}
+	spec := ruleSpec{Effect: config.EffectAllow, Directories: in.policy.directoriesOf(session.CWD), Pattern: strings.TrimSpace(d.Pattern)}
 	if a.Status == domain.ApprovalDenied {
 		spec.Effect = config.EffectDeny
 	}

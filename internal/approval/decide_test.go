@@ -43,7 +43,7 @@ func TestAPlanIsAgreedToForItself(t *testing.T) {
 	turn := h.turn(t, domain.Running)
 	asked, answered := h.ask(t, turn, aPlan())
 	assert.Equal(t, "1. write it\n2. test it", asked.Plan)
-	assert.Nil(t, Requested(asked, "/p").Rule)
+	assert.Nil(t, Requested(asked, Directories{Root: "/p", CWD: "/p"}).Rule)
 	for _, scope := range domain.RuleScopes() {
 		for _, decision := range []string{Approve, Deny} {
 			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: decision, Comment: "x", Scope: scope})
@@ -60,7 +60,7 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	h := newHarness(t)
 	turn := h.turn(t, domain.Running)
 	asked, _ := h.ask(t, turn, write("/p/src/a"))
-	assert.Equal(t, domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}, *Requested(asked, "/p").Rule)
+	assert.Equal(t, domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/**"}, *Requested(asked, Directories{Root: "/p", CWD: "/p"}).Rule)
 	for _, d := range []Decision{
 		{Decision: Approve, Pattern: "/p/*"}, // no rule is created
 		{Decision: Approve, Scope: domain.ScopeSession, Pattern: "/p/other/*"},

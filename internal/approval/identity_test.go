@@ -113,28 +113,28 @@ func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 // Data too long for an event is in the approval.
 func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	short := domain.Approval{Input: json.RawMessage(`{"a":1}`), Diffs: []domain.Diff{{Path: "/a", NewText: "x"}}, Options: []domain.Option{{ID: "o"}}}
-	reported := Requested(short, "/p")
+	reported := Requested(short, Directories{Root: "/p", CWD: "/p"})
 	assert.Equal(t, []any{short.Input, short.Diffs, short.Options, false}, []any{reported.Input, reported.Diffs, reported.Options, reported.Truncated})
 
 	long := short
 	long.Diffs = []domain.Diff{{Path: "/a", NewText: strings.Repeat("x", domain.MaxEventText)}}
-	reported = Requested(long, "/p")
+	reported = Requested(long, Directories{Root: "/p", CWD: "/p"})
 	assert.Nil(t, reported.Diffs)
 	assert.Equal(t, []any{short.Input, true}, []any{reported.Input, reported.Truncated})
 
 	long = short
 	long.Plan = strings.Repeat("x", domain.MaxEventText+1)
-	reported = Requested(long, "/p")
+	reported = Requested(long, Directories{Root: "/p", CWD: "/p"})
 	assert.Equal(t, []any{"", short.Input, true}, []any{reported.Plan, reported.Input, reported.Truncated})
 
-	ruled := domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Write", ToolKind: "edit", Paths: []string{"/p/a/b"}}
-	assert.Equal(t, "/p/a/*", Requested(ruled, "/p").Rule.Pattern)
-	ruled.Paths = []string{"/p/" + strings.Repeat("x", domain.MaxEventText) + "/b"}
-	assert.Nil(t, Requested(ruled, "/p").Rule)
+	ruled := domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Write", ToolKind: "edit", Paths: []string{"/q/a/b"}}
+	assert.Equal(t, "/q/a/*", Requested(ruled, Directories{Root: "/p", CWD: "/p"}).Rule.Pattern)
+	ruled.Paths = []string{"/q/" + strings.Repeat("x", domain.MaxEventText) + "/b"}
+	assert.Nil(t, Requested(ruled, Directories{Root: "/p", CWD: "/p"}).Rule)
 
 	long = short
 	long.Input = json.RawMessage(`"` + strings.Repeat("x", domain.MaxEventText) + `"`)
-	reported = Requested(long, "/p")
+	reported = Requested(long, Directories{Root: "/p", CWD: "/p"})
 	assert.Nil(t, reported.Input)
 	assert.Equal(t, []any{short.Diffs, true}, []any{reported.Diffs, reported.Truncated})
 }

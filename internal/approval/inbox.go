@@ -163,7 +163,7 @@ func (in *Inbox) PendingEvents(ctx context.Context, turn int64) ([]domain.Event,
 		if err != nil && !store.IsDamaged(err) { // without a directory it has no rule preview
 			return nil, err
 		}
-		e := turn.Event(Requested(a, session.CWD))
+		e := turn.Event(Requested(a, in.DirectoriesOf(session.CWD)))
 		e.Time = a.Created
 		events = append(events, e)
 	}

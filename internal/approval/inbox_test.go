@@ -439,7 +439,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	changed.Revision, changed.ToolUseID = 2, "a3"
 	third, _ := h.ask(t, turn, changed)
 	assert.Equal(t, second.ID, third.Reopens)
-	assert.Equal(t, "approved before, but the agent had changed the tool call by then", third.Reopened)
+	assert.Equal(t, "allowed before, but the agent had changed the tool call by then", third.Reopened)
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Source: "user"})
 	h.answer(t, third, Decision{Decision: Approve})
 	changed.Revision = 3

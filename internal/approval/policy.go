@@ -110,13 +110,22 @@ func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Ses
 // locate resolves the names of the files and directories of a call in a session that works in
 // cwd.
 func (p *Policy) locate(c *Call, cwd string) {
-	worktree := ""
-	if p.Worktree != nil {
-		worktree = p.Worktree(cwd)
-	}
-	c.files, c.alternatives.files = filesOf(p.root, worktree, cwd, c.paths), filesOf(p.root, worktree, cwd, c.alternatives.paths)
-	c.inside = insideOf(cmp.Or(worktree, p.root), cwd)
+	in := p.directoriesOf(cwd)
+	c.files, c.alternatives.files = filesOf(p.root, in.Worktree, cwd, c.paths), filesOf(p.root, in.Worktree, cwd, c.alternatives.paths)
+	c.inside = insideOf(cmp.Or(in.Worktree, p.root), cwd)
 }
+
+// placeOf returns where the files of a session with directory cwd are.
+func (p *Policy) directoriesOf(cwd string) Directories {
+	in := Directories{Root: p.root, CWD: cwd}
+	if p.Worktree != nil {
+		in.Worktree = p.Worktree(cwd)
+	}
+	return in
+}
+
+// DirectoriesOf returns where the files of a session with directory cwd are.
+func (in *Inbox) DirectoriesOf(cwd string) Directories { return in.policy.directoriesOf(cwd) }
 
 // couldBeDenied reports whether an unknown tool could be one that a rule denies. Then no rule for
 // all tools allows it, and a person is asked.

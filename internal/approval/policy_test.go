@@ -220,9 +220,9 @@ func TestUnknownInput(t *testing.T) {
 			assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), a, domain.Session{Settings: c.lists}, domain.Turn{Mode: c.mode}, c.decided...))
 		})
 	}
-	_, offered := rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{}`)}, "/p")
+	_, offered := rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{}`)}, Directories{Root: "/p", CWD: "/p"})
 	assert.False(t, offered, "a rule for good")
-	_, offered = rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{"cmd":"ls"}`)}, "/p")
+	_, offered = rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{"cmd":"ls"}`)}, Directories{Root: "/p", CWD: "/p"})
 	assert.True(t, offered, "a rule for just this input")
 }
 
@@ -309,12 +309,12 @@ func TestADirectoryInside(t *testing.T) {
 
 // A name of 16 MB takes a second; reading each directory from the start took hours.
 func TestALongNameTakesLinearTime(t *testing.T) {
-	assert.False(t, isInPath("src/**", strings.Repeat("a/", 8<<20)+"x"))
+	assert.False(t, isInPath("allow", "src/**", strings.Repeat("a/", 8<<20)+"x"))
 	for name, want := range map[string]bool{"src/a/b": true, "src/a": true, "src": false, "a/src/b": false, "/src/b": false, "../src/b": false} {
-		assert.Equal(t, want, isInPath("src/**", name), name)
+		assert.Equal(t, want, isInPath("allow", "src/**", name), name)
 	}
-	assert.True(t, isInPath("?/**", "a"), "the directory is .")
-	assert.True(t, isInPath("/?/**", "/a/b"))
+	assert.True(t, isInPath("allow", "?/**", "a"), "the directory is .")
+	assert.True(t, isInPath("allow", "/?/**", "/a/b"))
 }
 
 // In a git worktree, rules for files of the project are rules for those of the worktree. The user's
@@ -344,6 +344,15 @@ func TestRulesForFilesInAWorktree(t *testing.T) {
 			got = map[bool]string{true: "allow", false: "deny"}[r.Approved]
 		}
 		assert.Equal(t, want, got, path)
+	}
+
+	// "Always" at a question of the worktree is for the project's path.
+	in := policy.directoriesOf(project)
+	preview, _ := rulePreview(edit(filepath.Join(project, "docs/a")), in)
+	assert.Equal(t, filepath.ToSlash(root)+"/**", preview.Pattern)
+	rules := must(rulesFor(edit("docs/a"), ruleSpec{Effect: config.EffectAllow, Directories: in}))(t)
+	for path, holds := range map[string]bool{"docs/a": true, "src/deep/b": true, filepath.Join(root, "docs/a"): false} {
+		assert.Equal(t, holds, policy.Holds(callOf(edit(path)), config.EffectAllow, rules, domain.Session{CWD: project}), path)
 	}
 }
 

@@ -129,7 +129,7 @@ func (in *Inbox) announceQuestion(t store.Tx, turn domain.Turn, a domain.Approva
 	if err != nil {
 		return err
 	}
-	return in.announce(t, turn, Requested(a, session.CWD))
+	return in.announce(t, turn, Requested(a, in.DirectoriesOf(session.CWD)))
 }
 
 // announce adds an event of a turn to the log.
@@ -138,9 +138,9 @@ func (in *Inbox) announce(t store.Tx, turn domain.Turn, p domain.Payload) error 
 	return err
 }
 
-// Requested returns a question as an event. Data too long for an event is only in the approval. cwd
-// is the session's directory.
-func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
+// Requested returns a question as an event. Data too long for an event is only in the approval. in is
+// where its session works.
+func Requested(a domain.Approval, in Directories) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input,
@@ -149,7 +149,7 @@ func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 		Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
 	}
-	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
+	if r.Rule = RulePreview(a, in); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
 		r.Rule = nil
 	}
 	for _, text := range []*string{&r.Plan, &r.Details} {
@@ -179,10 +179,10 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	}
 }
 
-// RulePreview returns the rule that a decision on a question would create in a session with
-// directory cwd, or nil if it cannot become a rule.
-func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
-	if rule, ok := rulePreview(a, cwd); ok {
+// RulePreview returns the rule that a decision on a question would create in a session that works
+// in a place, or nil if it cannot become a rule.
+func RulePreview(a domain.Approval, in Directories) *domain.RulePreview {
+	if rule, ok := rulePreview(a, in); ok {
 		return &rule
 	}
 	return nil

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -139,11 +140,18 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 	return nil
 }
 
+// Directories are where the files of a session are. All are absolute; "": none.
+type Directories struct {
+	Root     string // the project
+	Worktree string // the project in the git worktree of the session
+	CWD      string // the session's directory, for relative paths
+}
+
 // ruleSpec describes the rules to make of a decision.
 type ruleSpec struct {
 	Session int64  // 0: for the project
 	Effect  string // an effect of package config
-	CWD     string // the session's directory, for relative paths
+	Directories
 	Pattern string // replaces the pattern; "": that of [rulePreview]
 }
 
@@ -151,8 +159,8 @@ type ruleSpec struct {
 var errNoPattern = errors.New("the rule is for no command and no files")
 
 // rulesFor returns the rules that a decision on an approval becomes. They match the tool and no
-// more than the question needs: the same command, files in the same directory, or, for an unnamed
-// tool, the same input. An input with several readings gets one rule per reading; a command with
+// more than the question needs: the same command, the files of the project, or those of another
+// directory, or, for an unnamed tool, the same input. An input with several readings gets one rule per reading; a command with
 // several readings does so only if denied.
 //
 // The error is [errNoPattern] if s.Pattern cannot apply.
@@ -168,7 +176,7 @@ func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
 	case turns, c.isPlan:
 		rule.Command = exactInput + a.Question
 	case c.touchesFiles():
-		if rule.Path = patternFor(s.CWD, c.paths); rule.Path == "" || c.pathNotText {
+		if rule.Path = s.patternFor(c.paths); rule.Path == "" || c.pathNotText {
 			rule.Path, rule.Command = "", exactInput+a.Question
 		}
 	case c.couldBeAny():
@@ -211,24 +219,37 @@ func (c Call) eachRead(s ruleSpec) (texts []string) {
 	return texts
 }
 
-// patternFor returns the pattern of the one directory that contains all files, or "". Relative
-// paths are in cwd.
-func patternFor(cwd string, paths []string) string {
-	dir := ""
-	for _, p := range paths {
+// patternFor returns the pattern of the project if all files are in it, or else that of the one
+// directory that contains them, or "". Files in a worktree have the names that they have in the project.
+func (in Directories) patternFor(paths []string) string {
+	dir, all := "", true
+	for i, p := range paths {
 		if !filepath.IsAbs(p) {
-			p = filepath.Join(cwd, p)
+			p = filepath.Join(in.CWD, p)
 		}
-		in := filepath.ToSlash(filepath.Dir(filepath.Clean(p)))
-		if dir != "" && dir != in {
+		p = filepath.Clean(p)
+		base := cmp.Or(in.Worktree, in.Root)
+		if in.Worktree != "" && isBelow(in.Root, p) && !isBelow(base, p) { // no allow rule is for the user's own files
 			return ""
 		}
-		dir = in
+		all = all && base != "" && p != base && isBelow(base, p) && !isInGit(p[len(base):])
+		of := filepath.Dir(p)
+		if i > 0 && dir != of {
+			dir = ""
+		} else {
+			dir = of
+		}
 	}
-	if dir == "" {
+	pattern := func(dir, of string) string {
+		return strings.TrimSuffix(globSigns.Replace(filepath.ToSlash(dir)), "/") + of
+	}
+	switch {
+	case len(paths) > 0 && all:
+		return pattern(in.Root, "/**")
+	case dir == "":
 		return ""
 	}
-	return strings.TrimSuffix(globSigns.Replace(dir), "/") + "/*"
+	return pattern(dir, "/*")
 }
 
 // globSigns escapes the special characters of a glob.
@@ -236,11 +257,11 @@ var globSigns = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // rulePreview returns what a question's rule would match. ok is false if no allow rule can be made
 // of it.
-func rulePreview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
+func rulePreview(a domain.Approval, in Directories) (domain.RulePreview, bool) {
 	if c := callOf(a); a.Type != domain.FunctionCall || c.isPlan || a.IsProposal() || c.IsAmbiguous() || c.unknown && toolinput.IsEmpty(c.input) {
 		return domain.RulePreview{}, false
 	}
-	rules, err := rulesFor(a, ruleSpec{CWD: cwd})
+	rules, err := rulesFor(a, ruleSpec{Directories: in})
 	if err != nil {
 		return domain.RulePreview{}, false
 	}

@@ -33,50 +33,59 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 		"a command":                    {call("Bash", "execute", `{"command":"touch made"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
 		"a command of codex":           {call("Bash", "execute", `{"command":["/bin/bash","-lc","touch made"]}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
 		"a command that is no text":    {call("Bash", "execute", `{"script":"x"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversInput}},
-		"a file":                       {edit("/p/src/a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
-		"a file of the session's":      {edit("a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/*"}},
-		"files of one directory":       {edit("/p/src/a.go", "/p/src/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
-		"files of two":                 {edit("/p/src/a.go", "/p/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversInput}},
-		"a file with signs":            {edit("/p/[a]*/x"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: `/p/\[a]\*/*`}},
+		"a file":                       {edit("/p/src/a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/**"}},
+		"a file of the session's":      {edit("a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/**"}},
+		"files of two directories":     {edit("/p/src/a.go", "/p/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/**"}},
+		"files of one elsewhere":       {edit("/q/src/a.go", "/q/src/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/q/src/*"}},
+		"files of two elsewhere":       {edit("/q/src/a.go", "/q/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversInput}},
+		"a file of git":                {edit("/p/.git/a"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/.git/*"}},
+		"a file with signs":            {edit("/q/[a]*/x"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: `/q/\[a]\*/*`}},
 		"an edit of nothing known":     {call("Edit", "edit", `{}`), nil},
 		"an edit of an empty name":     {call("Edit", "edit", `{"file_path":""}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversInput}},
-		"an edit that its input names": {call("Edit", "edit", `{"file_path":"src/a"}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"an edit that its input names": {call("Edit", "edit", `{"file_path":"src/a"}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversFiles, Pattern: "/p/**"}},
 		"a tool":                       {call("WebFetch", "fetch", `{"url":"x"}`), &domain.RulePreview{Tool: "WebFetch", Covers: domain.CoversTool}},
 		"a tool without an input":      {call("Tool", "other", `{}`), nil},
 		"a tool without a name":        {unnamed, &domain.RulePreview{Tool: "Tool", Covers: domain.CoversInput}},
 		"a plan":                       {plan, nil},
 		"what can be read twice":       {twice, nil},
 	} {
-		got, ok := rulePreview(c.asked, "/p")
+		got, ok := rulePreview(c.asked, Directories{Root: "/p", CWD: "/p"})
 		if c.want == nil {
 			assert.False(t, ok, name)
 			continue
 		}
 		require.True(t, ok, name)
 		assert.Equal(t, *c.want, got, name)
-		rules := must(rulesFor(c.asked, ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
+		rules := must(rulesFor(c.asked, ruleSpec{Effect: config.EffectAllow, Directories: Directories{Root: "/p", CWD: "/p"}}))(t)
 		if c.asked.Question != "q" || got.Covers != domain.CoversInput {
 			assert.True(t, NewPolicy("/p", nil).Holds(callOf(c.asked), config.EffectAllow, rules, domain.Session{CWD: "/p"}), name)
 		}
 	}
 }
 
-func TestARuleForADirectoryIsForNoOther(t *testing.T) {
+// "Always" for an edit is for the project and all below it, except the files of git. For a file
+// elsewhere it is for its directory.
+func TestARuleForFilesIsForTheProject(t *testing.T) {
 	p, session := NewPolicy("/p", nil), domain.Session{CWD: "/p"}
-	inSource := must(rulesFor(edit("/p/src/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
-	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/src/b.go"), session, domain.Turn{}, inSource...))
-	assert.Equal(t, "true rule=project", rulingOn(p, edit("src/b.go"), session, domain.Turn{}, inSource...))
-	for _, other := range [][]string{{"/p/a.go"}, {"/p/src/deep/b.go"}, {"/p/src/../b.go"}, {"/p/src/b.go", "/p/a.go"}, {"/etc/passwd"}} {
-		assert.Empty(t, rulingOn(p, edit(other...), session, domain.Turn{}, inSource...), other)
+	inProject := must(rulesFor(edit("/p/src/a.go"), ruleSpec{Effect: config.EffectAllow, Directories: p.directoriesOf("/p")}))(t)
+	for _, other := range [][]string{{"/p/src/b.go"}, {"src/b.go"}, {"/p/a.go"}, {"/p/src/deep/b.go", "/p/docs/c"}, {"/p/.github/x"}} {
+		assert.Equal(t, "true rule=project", rulingOn(p, edit(other...), session, domain.Turn{}, inProject...), other)
+	}
+	for _, other := range [][]string{{"/etc/passwd"}, {"/p/../b.go"}, {"/p/.git/hooks/pre-commit"}, {"sub/.GIT/config"}, {"/p/a.go", "/q/a.go"}} {
+		assert.Empty(t, rulingOn(p, edit(other...), session, domain.Turn{}, inProject...), other)
 	}
 
-	inRoot := must(rulesFor(edit("/p/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
-	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/b.go"), session, domain.Turn{}, inRoot...))
-	assert.Empty(t, rulingOn(p, edit("/p/src/b.go"), session, domain.Turn{}, inRoot...))
+	elsewhere := must(rulesFor(edit("/q/a.go"), ruleSpec{Effect: config.EffectAllow, Directories: p.directoriesOf("/p")}))(t)
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("/q/b.go"), session, domain.Turn{}, elsewhere...))
+	assert.Empty(t, rulingOn(p, edit("/q/deep/b.go"), session, domain.Turn{}, elsewhere...))
+	assert.Empty(t, rulingOn(p, edit("/p/b.go"), session, domain.Turn{}, elsewhere...))
+
+	denied := must(rulesFor(edit("/p/a.go"), ruleSpec{Effect: config.EffectDeny, Directories: p.directoriesOf("/p")}))(t)
+	assert.Equal(t, "false rule=project", rulingOn(p, edit("/p/.git/config"), session, domain.Turn{}, denied...))
 
 	// A custom pattern may be relative to the project and cover subdirectories.
 	for pattern, want := range map[string]string{"./src/**": "true rule=project", "src/**": "true rule=project", "src/*": "", "/p/src/*/*": "true rule=project", "*": ""} {
-		rules := must(rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p", Pattern: pattern}))(t)
+		rules := must(rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, Directories: Directories{Root: "/p", CWD: "/p"}, Pattern: pattern}))(t)
 		assert.Equal(t, want, rulingOn(p, edit("/p/src/deep/b.go"), session, domain.Turn{}, rules...), pattern)
 	}
 }

@@ -92,9 +92,9 @@ func inWords(a domain.Approval) string {
 	case a.Status == domain.ApprovalResponded:
 		return "answered"
 	case a.UpdatedInput != nil: // the repeated question shows the agent's own input
-		return "approved with another input"
+		return "allowed with another input"
 	}
-	return "approved"
+	return "allowed"
 }
 
 // SettleAnswers settles the answers of a turn that has ended: those that its agent got but has not

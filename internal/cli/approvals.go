@@ -26,7 +26,7 @@ const approvalsHelp = `Answer the questions that agents ask: whether a tool may 
 question stays open until a client answers it; the first answer counts.
 
 On a terminal you are asked the open questions, the oldest first, and then each new
-one: one key answers it, s skips it, q or C-c ends. Elsewhere, and with --list, they
+one: one key answers it, l leaves it for later, q or C-c ends. Elsewhere, and with --list, they
 are listed.
 
 An id may be shortened if no other open question begins the same.
@@ -60,7 +60,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				if len(open) == 0 {
 					progress(cmd, s, "no question is open: no agent waits for an answer; `duet-rpc approvals --wait` waits for the next")
 				} else if term.IsTerminal(cmd.OutOrStdout()) {
-					progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
+					progress(cmd, s, "answer one with: duet-rpc approvals allow ID, deny ID or respond ID")
 				}
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TURN", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
@@ -122,7 +122,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"question", a.ApprovalID},
 					{"turn", a.Turn},
 					{"agent", a.Agent},
-					{"status", a.Status},
+					{"status", domain.StatusWords(a.Status)},
 					{"asks", a.Asks()},
 					{"subject", a.Subject},
 					{"stale", stale},
@@ -182,13 +182,13 @@ func newApproveCommand(s *settings) *cobra.Command {
 	d := protocol.DecisionParams{Decision: protocol.Approve}
 	var input, option string
 	cmd := &cobra.Command{
-		Use:   "approve ID",
+		Use:   "allow ID",
 		Short: "Allow an agent's request",
 		Long: "Allow an agent's request: once, or from now on with --scope. With --edit-input the\n" +
 			"tool runs with another input.\n\n" +
 			"approvals show lists the agent's own answers, and what a rule would allow.\n" + hubStatusHelp,
-		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
-			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",
+		Example: "  duet-rpc approvals allow 7787605b\n  duet-rpc approvals allow 7787605b --scope session\n" +
+			"  duet-rpc approvals allow 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals allow 7787605b --option 2",
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, approvalCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -431,7 +431,7 @@ func newRulesCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "rule.list", struct{}{}, func(r struct{ Rules []protocol.Rule }) error {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				t.Below("FOR", "WHERE")
-				t.Empty("there is no rule yet: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
+				t.Empty("there is no rule yet: an answer with --scope makes one, such as `duet-rpc approvals allow ID --scope session`")
 				for _, rule := range r.Rules {
 					t.Row(strconv.FormatInt(rule.RuleID, 10), rule.Effect, term.Short(rule.Subject()), term.Short(rule.Where()), term.Age(rule.CreatedAt))
 				}

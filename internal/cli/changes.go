@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -168,7 +169,7 @@ func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *c
 	typed := bufio.NewReader(cmd.InOrStdin())
 	return reviewChanges(ctx, c, view, id, func(context.Context) (string, error) {
 		term.DiscardTyped(os.Stdin)
-		fmt.Fprint(side, reviewQuestion)
+		fmt.Fprint(side, turn.InPrompt(reviewKeys))
 		answer, err := typed.ReadString('\n')
 		if err != nil {
 			fmt.Fprintln(side)
@@ -178,7 +179,14 @@ func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *c
 	})
 }
 
-const reviewQuestion = "Keep it? [y]es, [n]o: take it back, [s]kip, [q]uit: "
+// reviewKeys answer the question about a change.
+var reviewKeys = []domain.Answer{
+	{Key: "y", Name: "accept", Words: "Accept", Meaning: "Keeps the change, and does not ask about it again."},
+	{Key: "n", Name: "revert", Words: "Revert", Meaning: "Takes the change back in the file."},
+	{Key: "l", Name: "later", Words: "Later", Meaning: "Leaves the change open, and shows the next."},
+	{Key: "q", Name: "quit", Words: "Quit", Meaning: "Leaves the changes that are open."},
+	{Key: "?", Name: "keys", Words: "Keys", Meaning: "Shows what the keys do."},
+}
 
 // reviewChanges shows each change of a session that is not decided and asks about it.
 func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id string, ask func(context.Context) (string, error)) error {
@@ -194,11 +202,11 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 			}
 			open++
 			view.ShowDiff(part.text)
-			decision, err := decide(ctx, ask)
+			decision, err := decide(ctx, view, ask)
 			if decision == "" || err != nil {
 				return err
 			}
-			if decision == "skip" {
+			if decision == "later" {
 				continue
 			}
 			if err := decideChange(ctx, c, decision, protocol.ChangeParams{Turn: protocol.Ref(id), Path: file.Path, Hunk: part.id}); err != nil {
@@ -213,22 +221,21 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 }
 
 // decide asks what becomes of a change; "" ends the review.
-func decide(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
+func decide(ctx context.Context, view *turn.View, ask func(context.Context) (string, error)) (string, error) {
 	for {
 		answer, err := ask(ctx)
 		if err != nil {
 			return "", err
 		}
-		switch strings.ToLower(answer) {
-		case "y", "yes":
-			return "accept", nil
-		case "n", "no":
-			return "revert", nil
-		case "s", "skip":
-			return "skip", nil
-		case "q", "quit", "":
+		word := strings.ToLower(answer)
+		i := slices.IndexFunc(reviewKeys, func(k domain.Answer) bool { return word == k.Key || word == k.Name })
+		switch {
+		case word == "", i >= 0 && reviewKeys[i].Name == "quit":
 			return "", nil
+		case i >= 0 && reviewKeys[i].Name != "keys":
+			return reviewKeys[i].Name, nil
 		}
+		view.Explain(reviewKeys)
 	}
 }
 

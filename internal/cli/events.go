@@ -222,7 +222,7 @@ func gist(e eventstream.Event) string {
 	case *protocol.ApprovalOpenedEvent:
 		return term.Short(turn.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
 	case *protocol.ApprovalClosedEvent:
-		text := turn.ShortID(d.ApprovalID) + " " + d.Status + " by " + d.DecidedBy
+		text := turn.ShortID(d.ApprovalID) + " " + domain.StatusWords(d.Status) + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}

@@ -259,7 +259,7 @@ func otherName(under, word string) string {
 	case "duet-rpc inbox", "duet-rpc questions":
 		return "approvals"
 	case "duet-rpc allow", "duet-rpc approve":
-		return "approvals approve"
+		return "approvals allow"
 	case "duet-rpc deny":
 		return "approvals deny"
 	case "duet-rpc answer", "duet-rpc respond":
@@ -276,8 +276,8 @@ func otherName(under, word string) string {
 		return "agents"
 	case "duet-rpc approvals list", "duet-rpc approvals ls":
 		return "approvals"
-	case "duet-rpc approvals allow", "duet-rpc approvals yes":
-		return "approve"
+	case "duet-rpc approvals approve", "duet-rpc approvals yes":
+		return "allow"
 	case "duet-rpc approvals no", "duet-rpc approvals reject":
 		return "deny"
 	case "duet-rpc approvals answer":

@@ -183,7 +183,7 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	if !r.Success {
 		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
-	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), r.Status)
+	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), domain.StatusWords(r.Status))
 	if r.ToldTurn != "" {
 		progress(cmd, s, "the agent receives the comment with its next prompt: %s", r.ToldTurn)
 	}

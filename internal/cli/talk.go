@@ -503,7 +503,7 @@ func (t *talking) diff(ctx context.Context, c *client.Client, _ string) error {
 func (t *talking) review(ctx context.Context, c *client.Client, _ string) error {
 	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) {
 		return t.talk.Ask(
-			ctx, reviewQuestion,
+			ctx, turn.InPrompt(reviewKeys),
 		)
 	})
 }
@@ -523,14 +523,14 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	if params.Preview = false; r.Checkpoint {
 		showRewind(t.view, session, r)
 		n := restoredBy(r)
-		question, words := rewindQuestion(n)+" [y]es", "y"
+		question, words := rewindQuestion(n)+" [y] Yes", "y"
 		if n == 0 {
-			question, words = "Go back in the session? [y]es", "y"
+			question, words = "Go back in the session? [y] Yes", "y"
 		}
 		if n < len(r.Files) {
-			question, words = question+", [a]ll of them", "ya"
+			question, words = question+", [a] All of them", "ya"
 		}
-		answer, err := t.talk.Ask(ctx, question+", [k]eep the files, [n]o: ")
+		answer, err := t.talk.Ask(ctx, question+", [k] Keep the files, [n] No: ")
 		if answer = strings.ToLower(answer); err != nil || answer == "" || !strings.Contains(words+"k", answer[:1]) {
 			return err
 		}
@@ -577,7 +577,7 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 	session := t.talk.Session
 	r, _, err := discard(ctx, c, session, false, func(l protocol.Losses) error {
 		showLosses(t.view, l)
-		answer, err := t.talk.Ask(ctx, "Discard the worktree with this work? [y]es, [n]o: ")
+		answer, err := t.talk.Ask(ctx, "Discard the worktree with this work? [y] Yes, [n] No: ")
 		if err == nil && !strings.HasPrefix(strings.ToLower(answer), "y") {
 			err = errors.New("nothing was discarded")
 		}

@@ -110,7 +110,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			again := pendingOf(t, h, 1)[0]
 			assert.NotEqual(t, first.ID, again.ID, "an answer is given once")
 			assert.Equal(t, first.ID, again.Reopens)
-			assert.Contains(t, again.Reopened, "approved before, but")
+			assert.Contains(t, again.Reopened, "allowed before, but")
 			assert.Contains(t, again.Reopened, c.reason)
 			assert.True(t, again.Stale)
 			assert.Equal(t, []string{first.Tool, string(first.Input), first.ToolUseID()}, []string{again.Tool, string(again.Input), again.ToolUseID()})
@@ -118,7 +118,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 			assert.Equal(t, []any{domain.ApprovalApproved, domain.DecidedByUser, again.ID, true}, []any{was.Status, was.DecidedBy, was.ReopenedAs, was.Taken.IsZero()})
 			said := notes(t, h, s.UUID)
 			require.Len(t, said, 1, "the history has the answer")
-			assert.Contains(t, said[0], "approved before, but")
+			assert.Contains(t, said[0], "allowed before, but")
 
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, 0)
 			events.until(t, func() bool { return len(events.all()) >= 2 })
@@ -170,7 +170,7 @@ func TestAStopTakesAnAnswerBack(t *testing.T) {
 	pendingOf(t, h, 0)
 	said := notes(t, h, s.UUID)
 	require.Len(t, said, 1)
-	assert.Contains(t, said[0], "approved, but the turn was stopped")
+	assert.Contains(t, said[0], "allowed, but the turn was stopped")
 }
 
 // A timeout says nothing about the answer, so it keeps it.
@@ -219,7 +219,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	pendingOf(t, h, 0)
 	said := notes(t, h, must(h.query.TurnOf(context.Background(), first.Turn))(t).UUID)
 	require.Len(t, said, 2)
-	assert.Contains(t, said[1], "approved, but the agent continued without this question")
+	assert.Contains(t, said[1], "allowed, but the agent continued without this question")
 }
 
 // An agent whose turn ended early may continue by itself. Its next question has already been
@@ -466,7 +466,7 @@ func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 	await(t, h, s)
 	again := pendingOf(t, h, 1)[0]
 	assert.JSONEq(t, `{"file_path":"a"}`, string(again.Input))
-	assert.Contains(t, again.Reopened, "approved with another input before, but")
+	assert.Contains(t, again.Reopened, "allowed with another input before, but")
 }
 
 func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {

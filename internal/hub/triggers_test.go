@@ -196,7 +196,7 @@ func TestAnswerToATriggerMakesNoRule(t *testing.T) {
 	c.await(t, domain.TriggerWaiting)
 	pending := must(h.Approvals().Pending(context.Background(), ""))(t)
 	require.Len(t, pending, 1)
-	assert.Nil(t, approval.RulePreview(pending[0], ""))
+	assert.Nil(t, approval.RulePreview(pending[0], approval.Directories{}))
 	for _, decision := range []string{approval.Approve, approval.Deny} {
 		for _, scope := range domain.RuleScopes() {
 			_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: decision, Comment: "c", Scope: scope})

@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -66,7 +67,7 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 	}
 	what := map[string]string{
 		domain.CoversCommand: "the command " + named,
-		domain.CoversFiles:   p.Tool + " of files " + named,
+		domain.CoversFiles:   p.Tool + " of files " + filesInWords(named),
 		domain.CoversInput:   p.Tool + " with the very same input",
 		domain.CoversTool:    p.Tool + ", whatever its input",
 	}[p.Covers]
@@ -75,6 +76,14 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", " + domain.ScopeText(scope)}
 	}
 	return list
+}
+
+// filesInWords describes the files of a pattern.
+func filesInWords(pattern string) string {
+	if dir, all := strings.CutSuffix(pattern, "/**"); all && !strings.ContainsAny(dir, `*?[\\`) {
+		return "in " + dir + " and below"
+	}
+	return pattern
 }
 
 // ItemData encodes the data of an item's kind as an object, or returns nil.

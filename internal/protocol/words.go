@@ -312,7 +312,7 @@ func ModeChoices(modes []Mode) []domain.Choice {
 
 // Words are the question and its decision.
 func (a AnswerNote) Words() string {
-	text := strings.TrimSpace(a.Title + " " + a.Status)
+	text := strings.TrimSpace(a.Title + " " + domain.StatusWords(a.Status))
 	if a.DecidedBy != "" {
 		text += " by " + a.DecidedBy
 	}

@@ -70,17 +70,8 @@ const (
 // NewBox returns an empty box. history has earlier texts, the newest last.
 func NewBox(history []string) *Box {
 	b := &Box{history: history, at: len(history), pasted: make(map[string]string)}
-	a := textarea.New()
-	a.ShowLineNumbers = false
-	a.SetStyles(textarea.Styles{})
-	a.SetVirtualCursor(false)
-	a.EndOfBufferCharacter = ' '
-	a.CharLimit = 0
-	a.MaxWidth = 0
+	a := newArea()
 	a.DynamicHeight, a.MinHeight, a.MaxHeight, a.MaxContentHeight = true, 1, mostBoxRows, mostLines
-	a.KeyMap.Paste = key.NewBinding()         // it would run a program
-	a.KeyMap.CopySelection = key.NewBinding() // as well
-	a.KeyMap.SelectAll = key.NewBinding()     // C-g
 	a.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("ctrl+j", "alt+enter", "shift+enter"))
 	a.SetPromptFunc(2, func(info textarea.PromptInfo) string {
 		if info.LineNumber == 0 {
@@ -91,6 +82,21 @@ func NewBox(history []string) *Box {
 	a.Focus()
 	b.area = a
 	return b
+}
+
+// newArea returns an empty text that the user edits. Its owner draws it.
+func newArea() textarea.Model {
+	a := textarea.New()
+	a.ShowLineNumbers = false
+	a.SetStyles(textarea.Styles{})
+	a.SetVirtualCursor(false)
+	a.EndOfBufferCharacter = ' '
+	a.CharLimit = 0
+	a.MaxWidth = 0
+	a.KeyMap.Paste = key.NewBinding()         // it would run a program
+	a.KeyMap.CopySelection = key.NewBinding() // as well
+	a.KeyMap.SelectAll = key.NewBinding()     // C-g
+	return a
 }
 
 // Text returns the text, with pasted texts in their places.

@@ -8,6 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+
 	uv "github.com/charmbracelet/ultraviolet"
 )
 
@@ -164,49 +167,71 @@ func isPartOfKey(input []byte) bool {
 	return !slices.ContainsFunc(input[2:], func(c byte) bool { return c >= 0x40 && c <= 0x7e })
 }
 
-// An EditedLine is a line that the user is typing, with the editing keys of a terminal: DEL, C-u and
-// C-w. It reads and writes no terminal. The zero value is an empty line.
+// An EditedLine is a line that the user is typing, with the editing keys of a [Box]. It reads and writes
+// no terminal. The zero value is an empty line.
 type EditedLine struct {
-	text string
+	area *textarea.Model // nil: empty
 	keys keyDecoder
 }
 
 // Text returns what was typed so far. Only a pasted text has newlines.
-func (l *EditedLine) Text() string { return l.text }
+func (l *EditedLine) Text() string {
+	if l.area == nil {
+		return ""
+	}
+	return l.area.Value()
+}
 
-// Set replaces the text.
-func (l *EditedLine) Set(text string) { l.text = text }
+// Cursor returns the text before the cursor, and the text after it.
+func (l *EditedLine) Cursor() (before, after string) {
+	if l.area == nil {
+		return "", ""
+	}
+	text := l.area.Value()
+	start := 0
+	for range l.area.Line() {
+		start += strings.IndexByte(text[start:], '\n') + 1
+	}
+	for range l.area.Column() {
+		_, size := utf8.DecodeRuneInString(text[start:])
+		start += size
+	}
+	return text[:start], text[start:]
+}
+
+// Set replaces the text, and puts the cursor at its end.
+func (l *EditedLine) Set(text string) {
+	area := newArea()
+	area.MaxContentHeight = mostLines
+	area.SetValue(text)
+	area.Focus()
+	l.area = &area
+}
 
 // Take handles input up to the end of the line, and returns the input after it. isClosed reports
 // C-d in an empty line.
 func (l *EditedLine) Take(input []byte) (isComplete, isClosed bool, rest []byte) {
+	if l.area == nil {
+		l.Set("")
+	}
 	for {
 		event, pasted, after, ok := l.keys.next(input)
 		if !ok {
 			return false, false, nil
 		}
 		input = after
-		if pressed, isKey := event.(uv.KeyPressEvent); !isKey {
-			l.text += strings.ReplaceAll(strings.ReplaceAll(pasted, "\r\n", "\n"), "\r", "\n")
-		} else {
-			switch name := pressed.String(); name {
-			case "enter", "ctrl+j":
-				return true, false, input
-			case "ctrl+d":
-				if l.text == "" {
-					return true, true, input
-				}
-			case "backspace", "ctrl+h":
-				_, size := utf8.DecodeLastRuneInString(l.text)
-				l.text = l.text[:len(l.text)-size]
-			case "ctrl+u":
-				l.text = ""
-			case "ctrl+w":
-				l.text = strings.TrimRight(l.text, " \t")
-				l.text = l.text[:strings.LastIndexAny(l.text, " \t")+1]
-			default:
-				l.text += pressed.Text
-			}
+		pressed, isKey := event.(uv.KeyPressEvent)
+		if !isKey {
+			l.area.InsertString(strings.ReplaceAll(strings.ReplaceAll(pasted, "\r\n", "\n"), "\r", "\n"))
+			continue
+		}
+		switch name := pressed.String(); {
+		case name == "enter", name == "ctrl+j":
+			return true, false, input
+		case name == "ctrl+d" && l.area.Length() == 0:
+			return true, true, input
+		default:
+			*l.area, _ = l.area.Update(tea.KeyPressMsg(pressed))
 		}
 	}
 }

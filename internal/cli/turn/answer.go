@@ -23,7 +23,7 @@ func (a *asker) received(input term.Typed) (line typed, ok bool) {
 	switch {
 	case !a.view.asking || line.err != nil || isSecret && !ok:
 	case !ok:
-		a.view.typing(a.unfinished.Text())
+		a.view.typing(a.unfinished.Cursor())
 	case isSecret:
 		a.view.typed("")
 	case !line.isShown:
@@ -72,7 +72,7 @@ func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionPa
 // denial is a denial without a reason. The hub requires a comment.
 var denial = protocol.DecisionParams{Decision: protocol.Deny, Comment: "denied"}
 
-// left handles input that leaves a question unanswered: skip it, or leave the inbox. It
+// left handles input that leaves a question unanswered: for later, or to leave the inbox. It
 // reports whether it did.
 func (a *asker) left(q asked, line typed) bool {
 	word := strings.ToLower(line.text)
@@ -80,7 +80,7 @@ func (a *asker) left(q asked, line typed) bool {
 	case line.err != nil, word == ":quit", word == "q" && a.takesKey(q):
 		a.view.endLine()
 		a.leave()
-	case word == ":skip", word == "s" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == domain.HumanContact && q.Mode == "":
+	case word == ":later", word == "l" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == domain.HumanContact && q.Mode == "":
 		a.waiting, a.expected = a.waiting[1:], anAnswer
 		a.skipped++
 		a.view.Note("left open")
@@ -127,27 +127,43 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(options) {
 		return a.optionOf(q, options[n-1])
 	}
-	word := strings.ToLower(line.text)
-	for _, k := range ruleKeys() {
-		if word == k.key || word == k.word {
-			return a.always(q, k.scope)
-		}
-	}
-	switch word {
-	case "y", "yes":
+	switch word := strings.ToLower(line.text); answerTo(word) {
+	case domain.AnswerAllow:
 		return protocol.DecisionParams{Decision: protocol.Approve}, false
-	case "n", "no":
+	case domain.AnswerDeny:
 		return denial, false
-	case "t", "tell":
+	case domain.AnswerTell:
 		a.expected = aReason
-	case "e", "edit":
+	case domain.AnswerSession, domain.AnswerProject:
+		return a.always(q, answerTo(word))
+	case domain.AnswerEdit:
 		a.edit(q)
-	case "v", "view":
-		a.page(q)
+	case domain.AnswerKeys:
+		a.explain(q)
 	default:
+		if word == "v" || word == "view" {
+			a.page(q)
+			break
+		}
 		a.view.Note("please type " + a.keysOf(q))
 	}
 	return d, true
+}
+
+// answerTo returns the name of the answer that a key or a word means, or "".
+func answerTo(word string) string {
+	switch word {
+	case "yes":
+		return domain.AnswerAllow
+	case "no":
+		return domain.AnswerDeny
+	}
+	for _, known := range domain.ToolAnswers() {
+		if word == known.Key || word == known.Name {
+			return known.Name
+		}
+	}
+	return ""
 }
 
 // optionOf makes a decision from one of the answers that the agent offers.
@@ -171,14 +187,21 @@ func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again 
 	}
 	a.view.Note("this rule allows without asking: " + rule.Text)
 	a.expected, a.scope = aPattern, scope
+	if a.mode == eachKey {
+		a.unfinished.Set(rule.Pattern) // the user edits it
+	}
 	return d, true
 }
 
 // withPattern makes a decision that becomes a rule, for another pattern if the user typed one.
 func (a *asker) withPattern(q asked, text string) (d protocol.DecisionParams, again bool) {
-	if text == "." || text != "" && q.Rules[a.scope].Pattern == "" {
+	pattern := q.Rules[a.scope].Pattern
+	if text == "." || text != "" && pattern == "" || text == "" && pattern != "" && a.mode == eachKey {
 		a.expected = anAnswer
 		return d, true
+	}
+	if text == pattern {
+		text = ""
 	}
 	return protocol.DecisionParams{Decision: protocol.Approve, Scope: protocol.DecisionScope(a.scope), Pattern: text}, false
 }
@@ -193,68 +216,110 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
 		return protocol.DecisionParams{Decision: protocol.Respond, Option: q.Options[n-1].ID, Comment: q.Options[n-1].Name}, false
 	}
-	if q.OptionsOnly && q.Declinable && text == "." {
+	if q.OptionsOnly && q.Declinable && text == noneKey {
 		return decline, false
 	}
 	isNamed := func(o domain.Option) bool { return strings.EqualFold(o.Name, text) || o.ID == text }
 	if q.OptionsOnly && text != "" && !slices.ContainsFunc(q.Options, isNamed) {
-		a.view.Note(strings.Join(append([]string{"please type " + choices(q)}, a.leavingKeys(q)...), ", "))
+		keys := []domain.Answer{{Key: fmt.Sprintf("1 to %d", len(q.Options))}}
+		if q.Declinable {
+			keys = append(keys, domain.Answer{Key: noneKey})
+		}
+		a.view.Note("please type " + oneOf(append(keys, a.leaving(q)...)))
 		return d, true
 	}
 	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
 }
 
-// A ruleKey is a key, or its word, that allows the same from now on.
-type ruleKey struct{ key, word, text, scope string }
+// noneKey chooses none of the options of a question that takes no other answer.
+const noneKey = "n"
 
-func ruleKeys() []ruleKey {
-	return []ruleKey{
-		{"a", "always", "[a]lways in this session", domain.ScopeSession},
-		{"p", "project", "in the [p]roject", domain.ScopeProject},
+// keysFor lists the keys that answer a question about a tool, with the words for each. decisionOf
+// takes them.
+func keysFor(q asked) (list []domain.Answer) {
+	for _, k := range domain.ToolAnswers() {
+		switch k.Name {
+		case domain.AnswerSession, domain.AnswerProject:
+			if _, known := q.Rules[k.Name]; !known {
+				continue
+			}
+		case domain.AnswerEdit:
+			if !q.Editable {
+				continue
+			}
+		case domain.AnswerKeys:
+			if n := len(offered(q.Approval)); n > 0 {
+				list = append(list, domain.Answer{
+					Key: "1-" + strconv.Itoa(n), Words: "Choose", Meaning: "Gives the agent one of its own answers, which the question lists.",
+				})
+			}
+			if _, hidden := q.sheet.Excerpt(""); hidden {
+				list = append(list, domain.Answer{Key: "v", Words: "View all", Meaning: "Shows the whole question."})
+			}
+		}
+		list = append(list, k)
 	}
+	return list
 }
 
-// keysFor lists the keys that answer a question about a tool, and their texts in its prompt.
-// decisionOf takes them.
-func keysFor(q asked) (keys, texts []string) {
-	add := func(key, text string) { keys, texts = append(keys, key), append(texts, text) }
-	add("y", "[y]es")
-	add("n", "[n]o")
-	add("t", "[t]ell why not")
-	if len(q.Rules) > 0 {
-		for _, k := range ruleKeys() {
-			add(k.key, k.text)
+// leaving lists the keys that leave a question of the inbox unanswered. left takes them.
+func (a *asker) leaving(q asked) []domain.Answer {
+	if !a.isInbox {
+		return nil
+	}
+	list := []domain.Answer{
+		{Key: "l", Words: "Later", Meaning: "Leaves the question open, and shows the next."},
+		{Key: "q", Words: "Quit", Meaning: "Leaves the questions that are open."},
+	}
+	if !a.takesKey(q) {
+		list[0].Key, list[1].Key = ":later", ":quit"
+	}
+	return list
+}
+
+// allKeys are the keys of a question about a tool.
+func (a *asker) allKeys(q asked) []domain.Answer {
+	list := keysFor(q)
+	last := len(list) - 1
+	return append(append(list[:last:last], a.leaving(q)...), list[last])
+}
+
+// InPrompt returns keys with their words, as the end of a prompt.
+func InPrompt(keys []domain.Answer) string {
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		if parts[i] = "[" + k.Key + "] " + k.Words; strings.HasPrefix(k.Key, ":") { // a word that says it
+			parts[i] = k.Key
 		}
 	}
-	if n := len(offered(q.Approval)); n > 0 {
-		add("a number up to "+strconv.Itoa(n), "a number")
+	return strings.Join(parts, ", ") + ": "
+}
+
+// explain shows what the keys of a question about a tool do.
+func (a *asker) explain(q asked) {
+	a.view.Explain(a.allKeys(q))
+}
+
+// Explain prints what keys do.
+func (v *View) Explain(keys []domain.Answer) {
+	for _, k := range keys {
+		v.aside(fmt.Sprintf("  %-4s %s: %s", k.Key, k.Words, k.Meaning), dim)
 	}
-	if q.Editable {
-		add("e", "[e]dit")
-	}
-	if _, hidden := q.sheet.Excerpt(""); hidden {
-		add("v", "[v]iew all")
-	}
-	return keys, texts
 }
 
 // keysOf describes what the user can type at a question about a tool.
-func (a *asker) keysOf(q asked) string {
-	keys, _ := keysFor(q)
-	keys = append(keys, a.leavingKeys(q)...)
-	last := len(keys) - 1
-	return strings.Join(keys[:last], ", ") + " or " + keys[last]
-}
+func (a *asker) keysOf(q asked) string { return oneOf(a.allKeys(q)) }
 
-// leavingKeys lists what leaves a question of the inbox unanswered. left takes it.
-func (a *asker) leavingKeys(q asked) []string {
-	switch {
-	case !a.isInbox:
-		return nil
-	case a.takesKey(q):
-		return []string{"s", "q"}
+// oneOf lists keys as alternatives.
+func oneOf(keys []domain.Answer) string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.Key
 	}
-	return []string{":skip", ":quit"}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " or " + names[last]
+	}
+	return names[0]
 }
 
 // longestLine is the longest line, in bytes, that any terminal can deliver: Linux takes 4,096,
@@ -269,7 +334,7 @@ func (a *asker) edit(q asked) {
 	case editorName() != "":
 		a.editWith(q)
 	case len(q.ToolInput) > longestLine:
-		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + ShortID(q.ApprovalID) + " --edit-input JSON")
+		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals allow " + ShortID(q.ApprovalID) + " --edit-input JSON")
 	default:
 		a.expected = anInput
 		a.view.aside("  "+typeable(q.ToolInput), dim)

@@ -43,12 +43,12 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	}{
 		{[]string{"y"}, protocol.DecisionParams{Decision: "approve"}, ""},
 		{[]string{"YES"}, protocol.DecisionParams{Decision: "approve"}, ""},
-		{[]string{"a", "y"}, protocol.DecisionParams{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n, t or e\n"},
+		{[]string{"s", "y"}, protocol.DecisionParams{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n, t, e or ?\n"},
 		{[]string{"n"}, protocol.DecisionParams{Decision: "deny", Comment: "denied"}, ""},
 		{[]string{"No"}, protocol.DecisionParams{Decision: "deny", Comment: "denied"}, ""},
 		{[]string{"t", "use git"}, protocol.DecisionParams{Decision: "deny", Comment: "use git"}, ""},
 		{[]string{"t", "", "n"}, protocol.DecisionParams{Decision: "deny", Comment: "denied"}, ""},
-		{[]string{"", "y"}, protocol.DecisionParams{Decision: "approve"}, "— please type y, n, t or e\n"},
+		{[]string{"", "y"}, protocol.DecisionParams{Decision: "approve"}, "— please type y, n, t, e or ?\n"},
 		{
 			[]string{"e", "no", `{"command":"pwd"}`},
 			protocol.DecisionParams{Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"pwd"}`)},
@@ -67,10 +67,10 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	tool.Editable, tool.ToolInput = true, json.RawMessage(`"`+strings.Repeat("x", 2000)+`"`)
 	a, q, side = asking(tool)
 	decides(t, a, q, "e", "y")
-	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
+	assert.Contains(t, side.String(), "duet-rpc approvals allow 12345678 --edit-input JSON")
 }
 
-// In the inbox the prompt, and the list after a wrong key, have the keys that skip and quit.
+// In the inbox the prompt, and the list after a wrong key, have the keys that leave it open and quit.
 func TestInboxNamesTheKeysThatLeave(t *testing.T) {
 	tool := protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Editable: true}
 	many := tool
@@ -81,9 +81,9 @@ func TestInboxNamesTheKeysThatLeave(t *testing.T) {
 		asks  string // at the end of the prompt
 		says  string
 	}{
-		{tool, ", [s]kip, [q]uit: ", "— please type y, n, t, e, s or q\n"},
-		{many, ", :skip, :quit: ", "— please type y, n, t, a number up to 10, e, :skip or :quit\n"},
-		{choice, ", [s]kip, [q]uit: ", "— please type 1 to 2, . for none of them, s, q\n"},
+		{tool, ", [l] Later, [q] Quit, [?] Keys: ", "— please type y, n, t, e, l, q or ?\n"},
+		{many, ", :later, :quit, [?] Keys: ", "— please type y, n, t, e, 1-10, :later, :quit or ?\n"},
+		{choice, ", [n] None of them, [l] Later, [q] Quit: ", "— please type 1 to 2, n, l or q\n"},
 	} {
 		a, q, side := asking(hubclient.Approval{Approval: c.asked})
 		a.isInbox = true
@@ -111,10 +111,10 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	}{
 		{[]string{"2"}, protocol.DecisionParams{Decision: "approve", Option: "ever"}, ""},
 		{[]string{"3"}, protocol.DecisionParams{Decision: "deny", Option: "no", Comment: "No, tell"}, ""},
-		{[]string{"5", "1"}, protocol.DecisionParams{Decision: "approve", Option: "yes"}, "— please type y, n, t, a, p or a number up to 4\n"},
-		{[]string{"a", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— this rule allows without asking: the command ls, in this session\n"},
-		{[]string{"a", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— this rule allows without asking: the command ls, in this session\n"},
-		{[]string{"a", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"5", "1"}, protocol.DecisionParams{Decision: "approve", Option: "yes"}, "— please type y, n, t, s, p, 1-4 or ?\n"},
+		{[]string{"s", ""}, protocol.DecisionParams{Decision: "approve", Scope: "session"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"s", "ls *"}, protocol.DecisionParams{Decision: "approve", Scope: "session", Pattern: "ls *"}, "— this rule allows without asking: the command ls, in this session\n"},
+		{[]string{"s", ".", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: the command ls, in this session\n"},
 		{[]string{"p", ""}, protocol.DecisionParams{Decision: "approve", Scope: "project"}, "— this rule allows without asking: Bash with the very same input, in this project\n"},
 		{[]string{"p", "x", "y"}, protocol.DecisionParams{Decision: "approve"}, "— this rule allows without asking: Bash with the very same input, in this project\n"},
 		{[]string{"t", "use git"}, protocol.DecisionParams{Decision: "deny", Comment: "use git", Tell: true}, ""},
@@ -125,18 +125,18 @@ func TestAgentOptionsAndRules(t *testing.T) {
 		assert.Equal(t, c.says, side.String(), "%q", c.lines)
 	}
 	a, q, _ := asking(tool)
-	assert.Equal(t, "Allow? [y]es, [n]o, [t]ell why not, [a]lways in this session, in the [p]roject, a number: ", a.promptFor(q))
+	assert.Equal(t, "[y] Allow, [n] Deny, [t] Deny and say why, [s] Always in this session, [p] Always in this project, [1-4] Choose, [?] Keys: ", a.promptFor(q))
 
 	plan := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "ExitPlanMode", Title: "Ready to code?", Plan: "1. x\n2. y\n", ToolInput: json.RawMessage(`{"plan":"1. x\n2. y\n"}`), Options: tool.Options[:3], TakesComment: true}}
 	a, q, side := asking(plan)
 	a.show(q)
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
 	side.Reset()
-	decides(t, a, q, "a", "y")
-	assert.Equal(t, "— a plan makes no rule: please type y, n, t or a number up to 3\n", side.String())
+	decides(t, a, q, "s", "y")
+	assert.Equal(t, "— a plan makes no rule: please type y, n, t, 1-3 or ?\n", side.String())
 }
 
-// The question lists the agent's options if the keys y, n and a do not cover them.
+// The question lists the agent's options if the keys y, n and s do not cover them.
 func TestOptionsThatSayMoreAreListed(t *testing.T) {
 	allow, always := domain.Option{ID: "1", Name: "Allow", Kind: "allow_once"}, domain.Option{ID: "2", Name: "Always", Kind: "allow_always"}
 	reject, never := domain.Option{ID: "3", Name: "Reject", Kind: "reject_once"}, domain.Option{ID: "4", Name: "Never", Kind: "reject_always"}
@@ -149,7 +149,7 @@ func TestOptionsThatSayMoreAreListed(t *testing.T) {
 		{[]domain.Option{allow, reject}, rules, false},
 		{[]domain.Option{allow, reject}, nil, false},
 		{[]domain.Option{allow, always, reject, never}, rules, false},
-		{[]domain.Option{allow, always, reject}, nil, true}, // no key a
+		{[]domain.Option{allow, always, reject}, nil, true}, // no key s
 		{[]domain.Option{allow, always, {ID: "5", Name: "Always here", Kind: "allow_always"}, reject}, rules, true},
 		{[]domain.Option{always, reject}, rules, true}, // y means always
 		{[]domain.Option{allow, never}, rules, true},   // n means always
@@ -158,7 +158,7 @@ func TestOptionsThatSayMoreAreListed(t *testing.T) {
 		a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Options: c.options, Rules: c.rules}})
 		a.show(q)
 		assert.Equal(t, c.listed, strings.Contains(side.String(), "  1  "), "%v\n%s", c.options, side)
-		assert.Equal(t, c.listed, strings.Contains(a.promptFor(q), "a number"), "%v", c.options)
+		assert.Equal(t, c.listed, strings.Contains(a.promptFor(q), "] Choose"), "%v", c.options)
 		if !c.listed {
 			assert.Equal(t, protocol.DecisionParams{Decision: "approve"}, decides(t, a, q, "2", "y"), "no number chooses an unlisted option")
 		}
@@ -192,10 +192,10 @@ func TestChoiceTakesOnlyNumber(t *testing.T) {
 	}
 	for line, want := range map[string]protocol.DecisionParams{
 		"2": {Decision: "respond", Option: "b", Comment: "blue"},
-		".": {Decision: "deny", Comment: "declined"},
+		"n": {Decision: "deny", Comment: "declined"},
 	} {
 		a, q, _ := asking(person)
-		assert.Equal(t, "Choose 1 to 2, . for none of them: ", a.promptFor(q))
+		assert.Equal(t, "Choose 1 to 2, [n] None of them: ", a.promptFor(q))
 		assert.Equal(t, want, decides(t, a, q, "", line))
 	}
 }

@@ -112,7 +112,7 @@ func sheetOf(a hubclient.Approval, dir string, named bool) sheet {
 	return Lay(q, term.Marks)
 }
 
-// offered returns the agent's answers to a question about a tool, or none if the keys y, n and a
+// offered returns the agent's answers to a question about a tool, or none if the keys y, n and s
 // say the same: to allow it once or always, or to deny it.
 func offered(a hubclient.Approval) []domain.Option {
 	kinds := make(map[domain.OptionKind]int)
@@ -126,7 +126,7 @@ func offered(a hubclient.Approval) []domain.Option {
 	case a.Plan != "", usual < len(a.Options),
 		kinds[domain.AllowOnce] == 0,                                    // y would mean always
 		kinds[domain.RejectAlways] > 0 && kinds[domain.RejectOnce] == 0, // n would mean always
-		kinds[domain.AllowAlways] > 0 && len(a.Rules) == 0:              // there is no a
+		kinds[domain.AllowAlways] > 0 && len(a.Rules) == 0:              // there is no s
 		return a.Options
 	}
 	return nil
@@ -140,7 +140,7 @@ func howToAnswer(a hubclient.Approval, id string) string {
 	case domain.ElicitURL:
 		return "duet-rpc approvals respond " + id + " yes, or --decline or --cancel"
 	}
-	return "duet-rpc approvals approve " + id + ", or deny or respond"
+	return "duet-rpc approvals allow " + id + ", or deny or respond"
 }
 
 // diffOf returns the changes that an approval would make, as a diff.

@@ -132,7 +132,7 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 		a.view.endLine() // after the prompt
 	}
 	if d.DecidedBy != "end" { // the end of the turn is shown separately
-		text := d.Status + " " + decidedBy(d)
+		text := domain.StatusWords(d.Status) + " " + decidedBy(d)
 		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why
 		}
@@ -146,10 +146,19 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 	}
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	if i == 0 {
-		a.expected = anAnswer
 		a.giveUp()
 		a.next()
 	}
+}
+
+// giveUp ends an unfinished answer, whose question is gone. The next prompt of the session gets what
+// the user typed.
+func (a *asker) giveUp() {
+	if a.expected == aPattern { // the user did not type it
+		a.unfinished = term.EditedLine{}
+	}
+	a.expected = anAnswer
+	a.keyboard.giveUp()
 }
 
 // isWaiting reports whether a question waits for the user.
@@ -277,7 +286,7 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 		heading = nil
 	}
 	a.view.ask(heading, text)
-	a.view.typing(a.unfinished.Text())
+	a.view.typing(a.unfinished.Cursor())
 }
 
 // takesKey reports whether a single key can answer the current prompt.
@@ -304,12 +313,15 @@ func (a *asker) promptFor(q asked) string {
 		if q.Rules[a.scope].Pattern == "" {
 			return "Return agrees, . goes back: "
 		}
+		if a.mode == eachKey {
+			return "Return stores the rule, an empty line goes back: "
+		}
 		return "Return agrees, another pattern replaces it, . goes back: "
 	case anInput:
 		return "New input (one line of JSON): "
 	}
 	if a.edited(q) != nil {
-		return "Allow it with this input? [y]es, [n]o, [t]ell why not, [e]dit again: "
+		return InPrompt(keysOfEdited())
 	}
 	_, hidden := q.sheet.Excerpt("")
 	switch {
@@ -323,40 +335,30 @@ func (a *asker) promptFor(q asked) string {
 			text += ", or v to view all"
 		}
 		if a.isInbox {
-			text += ", or Return to skip it, :quit"
+			text += ", or Return for later, :quit"
 		}
 		return text + ": "
 	}
-	_, texts := keysFor(q)
-	switch {
-	case a.isInbox && a.takesKey(q):
-		texts = append(texts, "[s]kip", "[q]uit")
-	case a.isInbox:
-		texts = append(texts, ":skip", ":quit")
-	}
-	return "Allow? " + strings.Join(texts, ", ") + ": "
+	return InPrompt(a.allKeys(q))
 }
 
 // choicePrompt asks for one of the options of a question that takes no other answer.
 func (a *asker) choicePrompt(q asked, hidden bool) string {
-	text := "Choose " + choices(q)
+	var keys []domain.Answer
 	if hidden {
-		text += ", [v]iew all"
+		keys = append(keys, domain.Answer{Key: "v", Words: "View all"})
 	}
-	switch {
-	case a.isInbox && a.takesKey(q):
-		text += ", [s]kip, [q]uit"
-	case a.isInbox:
-		text += ", Return to skip it, :quit"
+	if keys = append(keys, a.leaving(q)...); len(keys) == 0 {
+		return "Choose " + choices(q) + ": "
 	}
-	return text + ": "
+	return "Choose " + choices(q) + ", " + InPrompt(keys)
 }
 
 // choices describes what the user can type for a question's options.
 func choices(q asked) string {
 	text := fmt.Sprintf("1 to %d", len(q.Options))
 	if q.Declinable {
-		text += ", . for none of them"
+		text += ", [" + noneKey + "] None of them"
 	}
 	return text
 }

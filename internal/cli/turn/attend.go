@@ -112,7 +112,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 			a.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
-		a.expected, a.meant = anAnswer, ""
+		a.meant = ""
 		a.giveUp()
 		if a.isToEnd {
 			overdue = time.After(endWithin)

@@ -103,11 +103,11 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 		says  string
 		waits bool
 	}{
-		{protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x"}, "\n● Read x\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.KindItemChanged, members{"type": "tool_call", "key": "a", "title": "Read x"}, "\n● Read x\n? $ ls\n[y] Allow, [n] Deny, [t] Deny and say why, [?] Keys: ", false},
 		{protocol.KindTurnState, members{"state": "running"}, "", false},
 		{protocol.KindText, members{"key": "1", "text": "Hel"}, "\nHel", true},
 		{protocol.KindText, members{"key": "1", "text": "lo"}, "lo", true},
-		{protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "1", "text": "Hello"}, "\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", false},
+		{protocol.KindItemAdded, members{"type": "message", "role": "assistant", "key": "1", "text": "Hello"}, "\n? $ ls\n[y] Allow, [n] Deny, [t] Deny and say why, [?] Keys: ", false},
 		{protocol.KindText, members{"key": "2", "text": "Again"}, "\nAgain", true},
 	} {
 		a.pause = nil
@@ -118,7 +118,7 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 		side.Reset()
 	}
 	a.paused()
-	assert.Equal(t, "\n? $ ls\nAllow? [y]es, [n]o, [t]ell why not: ", side.String())
+	assert.Equal(t, "\n? $ ls\n[y] Allow, [n] Deny, [t] Deny and say why, [?] Keys: ", side.String())
 	a.interrupts = true
 	a.view.Note("interrupting")
 	side.Reset()
@@ -135,5 +135,5 @@ func TestSecondQuestionWaitsForFirst(t *testing.T) {
 	assert.Empty(t, side.String())
 	a.waiting = a.waiting[1:]
 	a.next()
-	assert.Contains(t, side.String(), "? Write\nAllow? ")
+	assert.Contains(t, side.String(), "? Write\n[y] Allow")
 }

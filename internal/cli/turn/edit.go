@@ -14,25 +14,36 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // withEdited makes a decision from a key after the input was edited.
 func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d protocol.DecisionParams, again bool) {
-	switch strings.ToLower(key) {
-	case "y", "yes":
+	switch answerTo(strings.ToLower(key)) {
+	case domain.AnswerAllow:
 		return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: input}, false
-	case "n", "no":
+	case domain.AnswerDeny:
 		a.draft = draft{}
 		return denial, false
-	case "t", "tell":
+	case domain.AnswerTell:
 		a.expected = aReason
-	case "e", "edit":
+	case domain.AnswerEdit:
 		a.editWith(q)
 	default:
-		a.view.Note("please type y, n, t or e")
+		a.view.Note("please type " + oneOf(keysOfEdited()))
 	}
 	return d, true
+}
+
+// keysOfEdited lists the keys after the input was edited.
+func keysOfEdited() []domain.Answer {
+	list := []domain.Answer{
+		domain.AnswerNamed(domain.AnswerAllow), domain.AnswerNamed(domain.AnswerDeny), domain.AnswerNamed(domain.AnswerTell),
+		domain.AnswerNamed(domain.AnswerEdit),
+	}
+	list[0].Words, list[3].Words = "Allow with your edit", "Edit again"
+	return list
 }
 
 // editWith opens the tool's input in the user's editor. That decides nothing: the new input is

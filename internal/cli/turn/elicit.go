@@ -49,12 +49,12 @@ func (a *asker) fillingOf(q asked) *filling {
 // elicitationPrompt returns the text before the cursor.
 func (a *asker) elicitationPrompt(q asked) string {
 	if q.Mode != domain.ElicitForm {
-		return "Open it yourself, and agree? [y]es, [n]o, [c]ancel: "
+		return "Open it yourself, and agree? [y] Agree, [n] Decline, [c] Cancel: "
 	}
 	f := a.fillingOf(q)
 	if f.at == len(f.questions) {
 		a.view.aside(f.summary(), dim)
-		return "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: "
+		return "Send this? [y] Send, [b] Back, [n] Decline, [c] Cancel: "
 	}
 	field := f.questions[f.at]
 	label, expects := field.Label(), field.Expects()

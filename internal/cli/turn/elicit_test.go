@@ -46,7 +46,7 @@ func TestFormIsAskedFieldByField(t *testing.T) {
 		_, again := a.decisionOf(q, typed{text: line})
 		assert.True(t, again)
 	}
-	assert.Equal(t, "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: ", a.promptFor(q))
+	assert.Equal(t, "Send this? [y] Send, [b] Back, [n] Decline, [c] Cancel: ", a.promptFor(q))
 	assert.Contains(t, side.String(), "  colour: red\n  count: 7\n  note: —\n", "the form shows its values before the user sends them")
 	d, again := a.decisionOf(q, typed{err: errors.New("closed")})
 	assert.False(t, again)

@@ -81,7 +81,7 @@ func (a *asker) signIn(ctx context.Context, ended protocol.Turn) (*protocol.Turn
 	for {
 		question := "Sign in now, and go on? a number up to " + strconv.Itoa(len(methods)) + ", or Return for no: "
 		if len(methods) == 1 {
-			question = "Sign in now, and go on? [y]es, or Return for no: "
+			question = "Sign in now, and go on? [y] Yes, or Return for no: "
 		}
 		of := aKey
 		if len(methods) >= 10 {
@@ -144,7 +144,7 @@ func (a *asker) line(ctx context.Context, question string, of focus) (string, er
 	a.unfinished = term.EditedLine{}
 	a.view.endLine()
 	defer func() {
-		a.giveUp()
+		a.keyboard.giveUp()
 		a.release()
 		a.unfinished = answer
 	}()

@@ -135,18 +135,20 @@ func (v *View) ask(heading []QuestionLine, prompt string) {
 	columns, _, _ := term.Size(v.side)
 	prompt = fitting(prompt, columns)
 	fmt.Fprint(v.side, prompt)
-	v.asking, v.asked, v.answer = true, prompt, ""
+	v.asking, v.asked, v.answer, v.after = true, prompt, "", ""
 	for _, line := range heading {
 		v.asked = v.fitted(line) + "\n" + v.asked
 	}
 }
 
-// typing shows what the user has typed so far after the prompt.
-func (v *View) typing(text string) {
-	text = term.Exact(strings.ReplaceAll(text, "\n", "⏎"))
-	if !v.asking || text == v.answer {
+// typing shows what the user has typed so far after the prompt, with the cursor between before and after.
+func (v *View) typing(before, after string) {
+	before, after = onOneLine(before), onOneLine(after)
+	text := before + after
+	if !v.asking || text == v.answer && after == v.after {
 		return
 	}
+	v.toEnd()
 	prompt := strings.TrimSuffix(v.asked, v.answer)
 	last := strings.LastIndexByte(prompt, '\n') + 1
 	if added, ok := strings.CutPrefix(text, v.answer); ok {
@@ -156,11 +158,38 @@ func (v *View) typing(text string) {
 		fmt.Fprint(v.side, prompt[last:]+text)
 	}
 	v.asked, v.answer = prompt+text, text
+	v.back(prompt[last:]+text, after)
+}
+
+func onOneLine(text string) string { return term.Exact(strings.ReplaceAll(text, "\n", "⏎")) }
+
+// back puts the cursor before the end of a line of the screen that it has just written.
+func (v *View) back(line, end string) {
+	columns, _, ok := term.Size(v.side)
+	if end == "" || !ok || columns == 0 {
+		return
+	}
+	width := displaywidth.String(line)
+	at := width - displaywidth.String(end)
+	if up := max(0, width-1)/columns - at/columns; up > 0 {
+		fmt.Fprintf(v.side, "\x1b[%dA", up)
+	}
+	fmt.Fprint(v.side, "\r")
+	if right := at % columns; right > 0 {
+		fmt.Fprintf(v.side, "\x1b[%dC", right)
+	}
+	v.after = end
+}
+
+// toEnd puts the cursor at the end of what the user has typed.
+func (v *View) toEnd() {
+	fmt.Fprint(v.side, v.after)
+	v.after = ""
 }
 
 // typed shows the whole answer, and ends the line.
 func (v *View) typed(text string) {
-	v.typing(text)
+	v.typing(text, "")
 	fmt.Fprintln(v.side)
 	v.asking = false
 }
@@ -168,6 +197,9 @@ func (v *View) typed(text string) {
 // takeAway removes a prompt from the screen, if the terminal can do that. It is printed again
 // below the next output.
 func (v *View) takeAway() {
+	if v.asking {
+		v.toEnd()
+	}
 	if v.asking && v.redraws && v.erase(v.asked) {
 		v.asking = false
 	}
@@ -216,6 +248,7 @@ func (v *View) endLine() {
 		v.takeAway()
 	}
 	if v.asking {
+		v.toEnd()
 		fmt.Fprintln(v.side)
 		v.asking = false
 	}

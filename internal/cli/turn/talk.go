@@ -284,7 +284,7 @@ func (t *Talk) signals(a *asker) (stop func()) {
 func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, running *sync.WaitGroup) error {
 	for next := &session; next != nil; {
 		a.giveUp()
-		a.waiting, a.expected = nil, anAnswer // a question that was left open is withdrawn
+		a.waiting = nil // a question that was left open is withdrawn
 		a.interrupts, t.isBusy = false, true
 		t.view.Begin(*next)
 		ended, err := a.attend(ctx, *next, 0, running)
@@ -310,7 +310,7 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 // askLeftOpen asks the questions that the last turn has left open, because its agent is gone. An
 // answer may start the next turn.
 func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
-	a.waiting, a.expected, a.commentTurns = nil, anAnswer, nil
+	a.waiting, a.commentTurns = nil, nil
 	a.interrupts = false
 	a.interrupt = func(sig os.Signal) { a.isToEnd = sig != os.Interrupt }
 	a.giveUp()
@@ -428,7 +428,7 @@ func (t *Talk) cleared(a *asker) {
 	switch {
 	case len(a.waiting) > 0:
 		a.giveUp()
-		a.waiting, a.expected, a.meant = nil, anAnswer, ""
+		a.waiting, a.meant = nil, ""
 		t.view.Note("left open: `duet-rpc approvals` asks again, and your next prompt withdraws it")
 	case t.box == nil:
 		t.view.endLine()

@@ -46,6 +46,7 @@ type View struct {
 	asking   bool   // side shows a prompt that the user has not answered
 	asked    string // the text of that prompt, and the answer
 	answer   string // what the user has typed after the prompt
+	after    string // the end of answer that is after the cursor
 	redraws  bool   // side is a terminal from which a prompt can be removed
 	beside   bool   // the current output is not about the prompt, which is repeated below it
 	message  string // the id of the current message

@@ -114,16 +114,16 @@ func TestPromptOnATerminal(t *testing.T) {
 				}()
 			}
 			p := startPrompt(s, t, "hello")
-			p.sees("1.1 · agent scripted · "+s.Root, "? Write demo.txt", "+Turn 1: hello", "Allow? ")
+			p.sees("1.1 · agent scripted · "+s.Root, "? Write demo.txt", "+Turn 1: hello", "[?] Keys: ")
 			p.types("maybe", "please type y, n, t, a, p or e")
-			p.sees("Allow? ") // the prompt discards earlier input
+			p.sees("[?] Keys: ") // the prompt discards earlier input
 			p.types("y", "completed; go on with: duet-rpc prompt --continue 1 \"…\"")
 			said := p.endsWith(0)
 			assert.Contains(t, said, "I wrote demo.txt")
 			assert.NotContains(t, p.tty.Printed.String(), "elsewhere")
 
 			p = startPrompt(s, t, "--continue", "last", "more")
-			p.sees("Allow? ")
+			p.sees("[?] Keys: ")
 			p.types("t", "Why not? ")
 			p.types("not now")
 			said = p.endsWith(0)
@@ -133,7 +133,7 @@ func TestPromptOnATerminal(t *testing.T) {
 
 			// C-c interrupts.
 			p = startPrompt(s, t, "hello")
-			p.sees("[e]dit: ")
+			p.sees("[?] Keys: ")
 			require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 			assert.Regexp(t, "^\n[^\n]*$", p.screen("interrupting; press C-c again to end at once"), "on a line of its own")
 			p.sees("interrupted; go on with")
@@ -155,7 +155,7 @@ func TestPromptOnATerminal(t *testing.T) {
 func TestPromptAnsweredElsewhere(t *testing.T) {
 	s, editor := e2e.NewEditorSite(e2e.Parallel(t))
 	p := startPrompt(s, t, "permit:3")
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	asked := editor.Await("a question", func(e e2e.Event) bool { return e.Type == "new_approval" })
 	decide := func(e e2e.Event, decision, comment, client string) {
 		editor.Call("sendDecision", object{"approval_id": e.Data.ApprovalID, "decision": decision, "comment": comment, "client": client}, nil)
@@ -166,12 +166,12 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	decide(asked, "approve", "from afar", "")
 	p.sees("approved in another client: from afar")
 	asked = nextQuestion(asked)
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	p.types("y") // possibly meant for the first question
-	p.sees("not taken", "Allow? ")
+	p.sees("not taken", "[?] Keys: ")
 	p.types("y")
 	last := nextQuestion(asked)
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	p.types("t", "Why not? ")
 	decide(last, "deny", "too late", "VS Code")
 	p.sees("denied in VS Code: too late", "completed")
@@ -185,16 +185,16 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	editor := s.Start()
 	require.NotZero(t, e2e.HubOf(t, editor))
 	first := startPrompt(s, t, "quiet permit:1")
-	first.sees("Allow? ")
+	first.sees("[?] Keys: ")
 	second := startPrompt(s, t, "quiet permit:1")
-	second.sees("Allow? ")
+	second.sees("[?] Keys: ")
 	s.CrashHub()
 	for _, p := range []*prompting{first, second} {
-		p.sees("the daemon has gone; going on with another one", "· agent scripted · ", "Allow? ")
+		p.sees("the daemon has gone; going on with another one", "· agent scripted · ", "[?] Keys: ")
 	}
 	for _, p := range []*prompting{first, second} {
 		p.types("y") // possibly meant for the earlier question
-		p.sees("not taken", "Allow? ")
+		p.sees("not taken", "[?] Keys: ")
 		p.types("y", "completed")
 	}
 	for _, p := range []*prompting{first, second} {
@@ -279,7 +279,7 @@ func TestPromptNeedNotSignIn(t *testing.T) {
 			s := e2e.NewSite(e2e.Parallel(t))
 			addLockedAgent(s, byBrowser)
 			p := startPrompt(s, t, "--no-color", "--agent", "locked", "hello")
-			p.sees("[y]es, or Return for no: ")
+			p.sees("[y] Yes, or Return for no: ")
 			answer(p)
 			said := p.endsWith(1)
 			assert.Empty(t, said)
@@ -309,11 +309,11 @@ func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 			s := e2e.NewSite(e2e.Parallel(t))
 			p := startAsking(s, t, ask)
 			for range 2 {
-				p.sees("Allow? ")
+				p.sees("[?] Keys: ")
 				p.types("t", "What should the agent do? ")
 				p.types("use ninja", "the agent receives the comment with its next prompt: 1.")
 			}
-			screen := p.screen("Allow? ")
+			screen := p.screen("[?] Keys: ")
 			assert.Contains(t, screen, "\n— 1.3 · agent played")
 			assert.NotContains(t, screen, "go on with:", "the command continues by itself")
 			c.last(p)
@@ -400,13 +400,13 @@ func TestPromptShowsALongInput(t *testing.T) {
 	command := strings.Join(lines, "\n")
 	require.Greater(t, len(command), 128<<10)
 	p := startAsking(s, t, e2e.BashCall("Bash", map[string]any{"command": command}))
-	screen := p.screen("[v]iew all: ")
+	screen := p.screen("[?] Keys: ")
 	assert.Contains(t, screen, "? $ make test\n")
 	assert.Contains(t, screen, "| rm -rf ~\n", "the question shows the end too")
 	assert.Regexp(t, `\n… 19,9\d\d more lines, [\d,]+ bytes hidden: v shows all\n`, screen)
 	assert.Less(t, strings.Count(screen, "\n"), 30)
 	p.types("v")
-	all := p.screen("[v]iew all: ")
+	all := p.screen("[?] Keys: ")
 	for _, line := range lines[1:] {
 		require.Contains(t, all, "| "+line+"\n")
 	}
@@ -425,16 +425,16 @@ func TestPromptShowsTheInputBesideADiff(t *testing.T) {
 		e2e.WriteCall("Write notes.txt", "/etc/cron.d/x\n+++ b/notes.txt", "", "hello\n", map[string]any{}),
 		e2e.WriteCall("Write a.bin", filepath.Join(s.Root, "a.bin"), "", "a\x00b"+strings.Repeat("c", 5000), map[string]any{}),
 	)
-	screen := p.screen("Allow? ")
+	screen := p.screen("[?] Keys: ")
 	assert.Contains(t, screen, "+++ b/notes.txt\n@@ -0,0 +1 @@\n+rm -rf ~\n")
 	assert.NotContains(t, screen, "content", "the diff shows it")
 	p.types("y")
-	screen = p.screen("Allow? ")
+	screen = p.screen("[?] Keys: ")
 	e2e.RequireParts(t, screen, `  "command":`+"\n    | rm -rf ~\n", `  "file_path": "/etc/passwd"`, `  "content": "other"`)
 	p.types("y")
-	assert.Contains(t, p.screen("Allow? "), `+++ "b//etc/cron.d/x\n+++ b/notes.txt"`, "a name takes one line")
+	assert.Contains(t, p.screen("[?] Keys: "), `+++ "b//etc/cron.d/x\n+++ b/notes.txt"`, "a name takes one line")
 	p.types("y")
-	assert.Regexp(t, `… binary: 0 bytes before, 5,003 bytes after: v shows all`, p.screen("[v]iew all: "))
+	assert.Regexp(t, `… binary: 0 bytes before, 5,003 bytes after: v shows all`, p.screen("[?] Keys: "))
 	p.types("y")
 	p.endsWith(0)
 }
@@ -451,9 +451,9 @@ func TestPromptWritesOutWhatIsNotSeen(t *testing.T) {
 		e2e.BashCall("run"+unseen+"\n— allowed", map[string]any{"command": "make" + unseen + "test", "x" + unseen: 1}),
 		e2e.WriteCall("Write"+unseen, path, "a\n", "b"+unseen+"\n", map[string]any{"note": "line" + unseen + "\nline" + unseen}),
 	)
-	first := p.screen("Allow? ")
+	first := p.screen("[?] Keys: ")
 	p.types("y")
-	second := p.screen("Allow? ")
+	second := p.screen("[?] Keys: ")
 	p.types("n")
 	p.endsWith(0)
 	for _, r := range "\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\x1b\b\u009b\ue000" {
@@ -492,10 +492,10 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	p := startPrompt(s, t, "slow", "permit:2")
 	p.sees("— 1.1 · agent scripted · ")
 	p.types("y") // before the first question
-	p.types("y", "Allow? ")
+	p.types("y", "[?] Keys: ")
 	p.presses("yy") // a question takes one key
-	p.sees("please type y", "Allow? ")
-	p.types("y", "Allow? ")
+	p.sees("please type y", "[?] Keys: ")
+	p.types("y", "[?] Keys: ")
 	time.Sleep(200 * time.Millisecond) // machine: time for a wrong answer, because no event reports its absence
 	assert.NotContains(t, p.tty.Printed.String()[p.read:], "✓")
 	assert.NotContains(t, p.tty.Printed.String()[p.read:], "That is all")
@@ -503,7 +503,7 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	_, err := p.tty.Ours.WriteString("git status\n") // not a reason for the denial
 	require.NoError(t, err)
 	p.endsWith(0)
-	assert.Equal(t, 3, strings.Count(p.tty.Printed.String(), "Allow? "), p.tty.Printed)
+	assert.Equal(t, 3, strings.Count(p.tty.Printed.String(), "[?] Keys: "), p.tty.Printed)
 	shown := s.Run("session", "show", "1")
 	assert.NotContains(t, shown, "git status")
 }
@@ -566,10 +566,10 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 func TestPromptAsksAgainWhenItGoesOn(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startPrompt(s, t, "hello")
-	p.sees("? Write demo.txt", "Allow? ")
+	p.sees("? Write demo.txt", "[?] Keys: ")
 	e2e.Suspend(t, p.Cmd.Process.Pid)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGCONT))
-	p.sees("? Write demo.txt", "+Turn 1: hello", "Allow? ")
+	p.sees("? Write demo.txt", "+Turn 1: hello", "[?] Keys: ")
 	p.types("y", "completed")
 	p.endsWith(0)
 }
@@ -580,9 +580,9 @@ func TestViewWithoutAPager(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Env = append(s.Env, "TERM=dumb", "PAGER=echo a pager; cat >/dev/null")
 	p := startAsking(s, t, e2e.BashCall("Run it", map[string]any{"command": "true"}))
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	p.types("v")
-	assert.NotContains(t, p.screen("Allow? "), "a pager")
+	assert.NotContains(t, p.screen("[?] Keys: "), "a pager")
 	p.types("y")
 	p.ends()
 }
@@ -673,21 +673,21 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	require.NoError(t, err)
 	p.sees("— 1.1 · agent scripted · ")
 	p.presses("y") // before the first question
-	p.sees("Allow? ")
-	p.presses("x", "please type y, n", "Allow? ")
-	p.presses("y", ": y\n", "Allow? ")
+	p.sees("[?] Keys: ")
+	p.presses("x", "please type y, n", "[?] Keys: ")
+	p.presses("y", ": y\n", "[?] Keys: ")
 	p.presses("n") // denies at once
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	p.presses("t", "Why not? ")
-	p.types("because", "Allow? ")
-	p.presses("\x1b[A", "please type y, n", "Allow? ")
-	p.presses("y", "Allow? ")
+	p.types("because", "[?] Keys: ")
+	p.presses("\x1b[A", "please type y, n", "[?] Keys: ")
+	p.presses("y", "[?] Keys: ")
 	p.presses("\x04") // the end of the input
 	p.endsWith(0)
 	now, err := term.GetState(int(p.tty.Theirs.Fd()))
 	require.NoError(t, err)
 	assert.Equal(t, was, now)
-	assert.Equal(t, 7, strings.Count(p.tty.Printed.String(), "Allow? "), p.tty.Printed)
+	assert.Equal(t, 7, strings.Count(p.tty.Printed.String(), "[?] Keys: "), p.tty.Printed)
 }
 
 // Keys typed during the agent's output do not appear in it.
@@ -715,8 +715,8 @@ func TestKeysDoNotAppearInTheAgentsWords(t *testing.T) {
 func TestAKeyChooses(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startPrompt(s, t, "quiet ask")
-	p.sees("Choose 1 to 3, . for none of them: ")
-	p.presses("x", "please type 1 to 3, . for none of them", "Choose 1 to 3, . for none of them: ")
+	p.sees("Choose 1 to 3, [n] None of them: ")
+	p.presses("x", "please type 1 to 3 or n", "Choose 1 to 3, [n] None of them: ")
 	p.presses("2")
 	said := p.endsWith(0)
 	assert.Contains(t, said, "green")
@@ -725,11 +725,11 @@ func TestAKeyChooses(t *testing.T) {
 	session := editor.Launch("quiet ask", "scripted").SessionID
 	editor.AwaitQuestion(session)
 	p = startOnTerminal(s, t, 60, "approvals", "--once")
-	p.sees("Choose 1 to 3, . for none of them, [s]kip, [q]uit: ")
-	p.presses("s", "left open")
+	p.sees("Choose 1 to 3, [n] None of them, [l] Later, [q] Quit: ")
+	p.presses("l", "left open")
 	assert.Equal(t, 0, p.status())
 	p = startOnTerminal(s, t, 60, "approvals")
-	p.sees("[q]uit: ")
+	p.sees("[q] Quit: ")
 	p.presses("3", "waiting for the next")
 	editor.AwaitEnd(session)
 	assert.Contains(t, editor.Said(session), "blue")
@@ -743,24 +743,24 @@ func TestAnEditorChangesTheInput(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Env = append(s.Env, `EDITOR=sh -c 'grep -q Gone "$0" && echo "{" >"$0" || sed s/Turn/Gone/ "$0" >"$0.new" && test -s "$0.new" && mv "$0.new" "$0"; true'`)
 	p := startPrompt(s, t, "hello")
-	p.sees("[e]dit: ")
-	p.presses("e", "| Gone 1: hello\n", "Allow it with this input? [y]es, [n]o, [t]ell why not, [e]dit again: ")
-	p.presses("e", "that is no JSON object", "[e]dit: ")
+	p.sees("[?] Keys: ")
+	p.presses("e", "| Gone 1: hello\n", "[y] Allow with your edit, [n] Deny, [t] Deny and say why, [e] Edit again: ")
+	p.presses("e", "that is no JSON object", "[?] Keys: ")
 	p.presses("n")
 	p.endsWith(0)
 
 	s.Env = append(s.Env, "EDITOR=sed -i.old s/Turn/Gone/")
 	p = startPrompt(s, t, "hello")
-	p.sees("[e]dit: ")
-	p.presses("e", "[e]dit again: ")
+	p.sees("[?] Keys: ")
+	p.presses("e", "[e] Edit again: ")
 	p.presses("y", "+Gone 1: hello")
 	p.endsWith(0)
 
 	for editor, says := range map[string]string{"true": "the input is unchanged", "false": "the editor: false: exit status 1"} {
 		s.Env = append(s.Env, "EDITOR="+editor)
 		p = startPrompt(s, t, "hello")
-		p.sees("[e]dit: ")
-		p.presses("e", says, "[e]dit: ")
+		p.sees("[?] Keys: ")
+		p.presses("e", says, "[?] Keys: ")
 		p.presses("y")
 		p.endsWith(0)
 	}
@@ -806,26 +806,26 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			editor.AwaitQuestion(second)
 			s.Env = append(s.Env, c.env...)
 			p := startOnTerminal(s, t, 60, "approvals")
-			p.sees("1 other waits", "+Turn 1: hello", "[q]uit: ")
-			p.presses("y", "? $ echo 1", "[q]uit: ")
-			p.presses("s", "left open")
+			p.sees("1 other waits", "+Turn 1: hello", "[?] Keys: ")
+			p.presses("y", "? $ echo 1", "[?] Keys: ")
+			p.presses("l", "left open")
 			p.sees("no other question is open (1 question left); waiting for") // the line ends here
 			editor.AwaitEnd(first)
 			third := editor.Launch("permit:1", "scripted").SessionID
-			p.sees("[q]uit: ")
+			p.sees("[?] Keys: ")
 			editor.Call("interruptSession", object{"session_id": third}, nil) // another client is faster
 			p.sees("no other question is open (1 question left); waiting for")
 			fourth := editor.Launch("permit:1", "scripted").SessionID
-			p.sees("[q]uit: ")
+			p.sees("[?] Keys: ")
 			p.presses("n") // possibly meant for the closed question
-			p.sees("not taken", "[q]uit: ")
+			p.sees("not taken", "[?] Keys: ")
 			p.presses("n", "no other question is open (1 question left); waiting for")
 			editor.AwaitEnd(fourth)
 			p.presses("\x03") // a raw terminal passes C-c as a key
 			require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 			assert.Equal(t, 130, p.status(), p.tty.Printed)
 			for line := range strings.Lines(p.tty.Printed.String()) {
-				if strings.Contains(line, "Allow?") || strings.Contains(line, "[q]uit") {
+				if strings.Contains(line, "[y] Allow") || strings.Contains(line, "[q] Quit") {
 					assert.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 60, line)
 				}
 			}
@@ -834,13 +834,13 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			}
 
 			p = startOnTerminal(s, t, 60, "approvals")
-			p.sees("[q]uit: ")
+			p.sees("[?] Keys: ")
 			p.presses("q")
 			assert.Equal(t, 0, p.status(), p.tty.Printed)
 			assert.Equal(t, 1, strings.Count(p.tty.Printed.String(), "Allow?"), "approvals asks a skipped question once: %s", p.tty.Printed)
 
 			p = startOnTerminal(s, t, 60, "approvals", "--once")
-			p.sees("[q]uit: ")
+			p.sees("[?] Keys: ")
 			p.presses("y")
 			assert.Equal(t, 0, p.status(), p.tty.Printed)
 			editor.AwaitEnd(second)
@@ -965,7 +965,7 @@ func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	pid := s.Daemon()
 	p := startPrompt(s, t, "quiet permit:1")
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	e2e.SuspendHub(t, pid)
 	require.NoError(t, p.Cmd.Process.Signal(syscall.SIGINT))
 	p.sees("press C-c again to end at once")
@@ -980,7 +980,7 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	pid := s.Daemon()
 	p := startPrompt(s, t, e2e.Lately, "hello")
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	e2e.SuspendHub(t, pid)
 	p.types("y", fmt.Sprintf("— the daemon (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))

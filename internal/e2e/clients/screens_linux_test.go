@@ -73,7 +73,7 @@ func newcomer(st *stage) {
 	st.shows("agents", "duet-rpc agents")
 	st.shows("empty", "duet-rpc session list", "duet-rpc task list", "duet-rpc approvals", "duet-rpc search nothing", "duet-rpc events --no-follow", "duet-rpc daemon status")
 	sc := st.scene("first", `duet-rpc prompt --agent demo "Greet the README's reader"`)
-	sc.waits("[e]dit: ")
+	sc.waits("[?] Keys: ")
 	sc.is("first-question")
 	sc.presses("y")
 	sc.ends()
@@ -117,10 +117,10 @@ func oneTurn(st *stage) {
 		e2e.PlayedStep{Say: "\nDone: all tests pass. 日本語 and emoji 👍 stay in their columns.\n"},
 	)+"[agents.broken]\ndriver = \"acp\"\ncommand = [\"no-such-agent\"]\n")
 	sc := st.scene("turn", `duet-rpc prompt --agent helper "Why does the test of the parser fail?"`)
-	sc.waits("[p]roject: ")
+	sc.waits("[?] Keys: ")
 	sc.is("turn-question")
 	sc.presses("y")
-	sc.waits("[p]roject: ", "  Run the tests")
+	sc.waits("[?] Keys: ", "  Run the tests")
 	sc.presses("n")
 	sc.ends()
 	sc.is("turn")
@@ -154,12 +154,12 @@ func beside(st *stage) {
 	}
 	st.file(".config/duet/config.toml", "default_agent = \"demo\"\ncheckpoints = { enabled = false }\n"+st.plays("busy", e2e.PlayedStep{Say: "I ask first.\n"}, ask))
 	sc := st.scene("beside", "duet-rpc prompt --agent busy go")
-	sc.waits("[p]roject: ", "$ make")
+	sc.waits("[?] Keys: ", "$ make")
 	sc.await("the agent does not wait", func([]screen.Line) bool {
 		f, err := os.OpenFile(ask.Go, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err == nil && f.Close() == nil
 	})
-	sc.waits("[p]roject: ", "Make it")
+	sc.waits("[?] Keys: ", "Make it")
 	sc.is("beside-question")
 	sc.presses("y")
 	sc.ends()
@@ -174,18 +174,18 @@ func inbox(st *stage) {
 	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval\":') = 2; do sleep 0.1; done").ends()
 	st.shows("approvals-list", "duet-rpc approvals --list", "duet-rpc session list --turns")
 	sc := st.scene("inbox", "duet-rpc approvals")
-	sc.waits("[q]uit: ")
+	sc.waits("[?] Keys: ")
 	sc.is("inbox-question")
 	sc.presses("y")
-	sc.waits("[q]uit: ", "echo 1")
-	sc.presses("s")
+	sc.waits("[?] Keys: ", "echo 1")
+	sc.presses("l")
 	sc.waits("C-c ends")
 	sc.presses("C-c")
 	sc.ends()
 	sc.is("inbox")
 	st.scene("settled", "until duet-rpc session list --state completed | grep -q '^6.1 '; do sleep 0.1; done", "duet-rpc daemon stop").ends()
 	sc = st.scene("left-open", "duet-rpc approvals")
-	sc.waits("[q]uit: ")
+	sc.waits("[?] Keys: ")
 	sc.is("left-open-question")
 	sc.presses("y")
 	sc.waits("C-c ends")
@@ -221,7 +221,7 @@ func talk(st *stage) {
 	sc := st.scene("talk", "duet-rpc")
 	sc.waits("C-d leaves")
 	sc.presses("Say hello", "Enter")
-	sc.waits("[e]dit: ")
+	sc.waits("[?] Keys: ")
 	sc.presses("y")
 	sc.waits("C-d leaves", "tokens")
 	sc.presses("/mo")
@@ -244,7 +244,7 @@ func mistakes(st *stage) {
 		{"not-installed", "duet-rpc prompt --agent claude hello"},
 		{"no-adapter", "duet-rpc prompt --agent codex hello"},
 		{"unknown-id", "duet-rpc session show 99"},
-		{"no-question", "duet-rpc approvals approve nosuchid"},
+		{"no-question", "duet-rpc approvals allow nosuchid"},
 		{"no-file", "duet-rpc prompt --file nothing.txt hello"},
 		{"agent-fails", "duet-rpc prompt quiet fail"},
 		{"agent-crashes", "duet-rpc prompt quiet crash"},
@@ -263,7 +263,7 @@ func lists(st *stage) {
 	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc session list --turns", "duet-rpc session list --state failed",
 		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
 	st.scene("a-rule", there, "duet-rpc session launch --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
-		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals approve $id --scope session; }",
+		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals allow $id --scope session; }",
 		"until duet-rpc session list --state completed | grep -q '^1.1 '; do sleep 0.1; done").ends()
 	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")
 }

@@ -46,7 +46,7 @@ func TestASessionOnATerminal(t *testing.T) {
 	p.sees("/help lists", idleFooter)
 
 	// A turn with a question, which one key answers.
-	p.presses("hello\r", "› hello", "? Write demo.txt", "Allow? ")
+	p.presses("hello\r", "› hello", "? Write demo.txt", "[?] Keys: ")
 	p.presses("y", "I wrote demo.txt", "tokens", idleFooter)
 
 	// A prompt sent during a turn waits. C-c interrupts only the turn.
@@ -148,9 +148,9 @@ func TestCommandsOfASession(t *testing.T) {
 	p.presses("\x1b[Z", "acceptEdits · "+idleFooter)
 	p.presses("/mode default\r", "scripted · "+idleFooter)
 	p.presses("/modle\r", "there is no command /modle; /help lists them; did you mean", "/model or /mode?")
-	p.presses("\x15hello\r", "Allow? ")
+	p.presses("\x15hello\r", "[?] Keys: ")
 	p.presses("y", idleFooter)
-	p.presses("/review\r", "+Turn 1: hello", "Keep it? ")
+	p.presses("/review\r", "+Turn 1: hello", "[?] Keys: ")
 	p.presses("n", idleFooter)
 	assert.NoFileExists(t, s.Root+"/demo.txt")
 	p.presses("\x1b[Z") // also in a session
@@ -198,7 +198,7 @@ func TestASessionShowsTheAgentsOwnMode(t *testing.T) {
 		e2e.PlayedStep{Say: "Played."}))
 	p := startTalk(s, t, "prompt", "--agent", "moody")
 	p.sees("moody · " + idleFooter)
-	p.presses("hello\r", "in which it may act without", "Allow? ")
+	p.presses("hello\r", "in which it may act without", "[?] Keys: ")
 	p.presses("y", "Played.", "moody · "+idleFooter)
 	p.leaves()
 	assert.Contains(t, p.tty.Printed.String(), "moody · Decides itself · ")
@@ -209,11 +209,11 @@ func TestASessionOutlivesTerminalAndHub(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("hello\r", "Allow? ")
+	p.presses("hello\r", "[?] Keys: ")
 	p.presses("\x04", "1.1 continues without this terminal")
 	<-p.Ended
 	p = startTalk(s, t, "prompt", "-c")
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	p.presses("y", "I wrote demo.txt", idleFooter)
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
 	p.sees(idleFooter)
@@ -248,9 +248,9 @@ func TestASessionAsksAgainWhenItsHubDies(t *testing.T) {
 			s := e2e.NewDaemonSite(e2e.Parallel(t))
 			p := startTalk(s, t)
 			p.sees(idleFooter)
-			p.presses("hello\r", "Allow? ")
+			p.presses("hello\r", "[?] Keys: ")
 			require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
-			p.sees("and the agent with it; its question is open", "? Write demo.txt", "Allow? ")
+			p.sees("and the agent with it; its question is open", "? Write demo.txt", "[?] Keys: ")
 			assert.NotContains(t, p.tty.Printed.String(), "send a prompt to continue")
 			answer(s, p)
 			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
@@ -320,8 +320,8 @@ func TestChangesAreReviewedOnATerminal(t *testing.T) {
 	p := startTalk(s, t, "prompt", "--agent", "scripted", "--yes", "hello")
 	<-p.Ended
 	p = startTalk(s, t, "changes", "--patch")
-	p.sees("+Turn 1: hello", "Keep it? ")
-	p.presses("what\n", "Keep it? ")
+	p.sees("+Turn 1: hello", "[?] Keys: ")
+	p.presses("what\n", "[?] Keys: ")
 	p.presses("n\n")
 	<-p.Ended
 	assert.Zero(t, p.status())
@@ -341,7 +341,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 			l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 			p := onTerminal(l, t, 80)
 			if name == "with a question" {
-				p.sees("[n]o")
+				p.sees("[n] Deny")
 			} else {
 				p.sees("chunk 3")
 			}
@@ -369,13 +369,13 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 		kept  string // in the box
 	}{
 		"at a key":             {"permit:1", func(*prompting) {}, ""},
-		"at a wrong key":       {"permit:1", func(p *prompting) { p.presses("x", "please type", "Allow? ") }, ""},
+		"at a wrong key":       {"permit:1", func(p *prompting) { p.presses("x", "please type", "[?] Keys: ") }, ""},
 		"at a reason":          {"permit:1", func(p *prompting) { p.presses("t", "Why not? ") }, ""},
 		"within a reason":      {"permit:1", func(p *prompting) { p.presses("t", "Why not? "); p.presses("use gid\x7ft", "use git") }, " use git"},
 		"at a pattern":         {"permit:1", func(p *prompting) { p.presses("p", "goes back: ") }, ""},
 		"at a form":            {"quiet form", func(p *prompting) { p.sees("[green]: ") }, ""},
 		"at the second field":  {"quiet form", func(p *prompting) { p.sees("[green]: "); p.presses("red\r", "How many (", "): ") }, ""},
-		"within a pasted text": {"permit:1", func(p *prompting) { p.presses("\x1b[200~no\nand", "please type", "Allow? ") }, ""},
+		"within a pasted text": {"permit:1", func(p *prompting) { p.presses("\x1b[200~no\nand", "please type", "[?] Keys: ") }, ""},
 	} {
 		for _, how := range []string{"C-c", "elsewhere"} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 				p.sees(idleFooter)
 				p.presses(c.query + "\r")
 				if !strings.Contains(c.query, "form") {
-					p.sees("Allow? ")
+					p.sees("[?] Keys: ")
 				}
 				c.keys(p)
 				if how == "C-c" {

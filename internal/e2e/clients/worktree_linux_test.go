@@ -88,7 +88,7 @@ func TestWorktreesInASession(t *testing.T) {
 	p.sees("RET sends")
 	p.presses("/land\r", "there is no turn yet")
 	p.presses("/worktree\r", "the next session works in its own git worktree", "scripted · in a worktree")
-	p.presses("hello\r", "Allow? ")
+	p.presses("hello\r", "[?] Keys: ")
 	p.presses("y", "scripted · duet/hello · context")
 	p.presses("/worktree\r", "works in its own git worktree", "/new begins it")
 	p.presses("/worktree\r", "the next session works in", s.Root, "/new begins it")
@@ -283,7 +283,7 @@ func TestAttempts(t *testing.T) {
 	// --yes.
 	p := startTalk(s, t, "prompt", "--agents", "scripted,other", "hello")
 	for range 2 {
-		p.sees("Allow? ")
+		p.sees("[?] Keys: ")
 		p.presses("y")
 	}
 	p.sees("choose one with")
@@ -299,7 +299,7 @@ func TestAttempts(t *testing.T) {
 	slow.sees("interrupting all")
 	assert.Equal(t, 130, slow.status())
 	leaves := startTalk(s, t, "prompt", "--agents", "scripted,other", "hello")
-	leaves.sees("[q]uit")
+	leaves.sees("[q] Quit")
 	leaves.presses("q", "the attempts go on: duet-rpc approvals answers")
 	assert.Equal(t, 1, leaves.status())
 }
@@ -310,14 +310,14 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 	git := gitIn(t, s.Root)
 	beginRepository(git)
 	p := startTalk(s, t, "prompt", "--agents", "scripted,scripted", "hello")
-	p.sees("Allow? ")
+	p.sees("[?] Keys: ")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
 	p.sees("the daemon has gone; going on with another one")
 	// The hub may withdraw a question during its answer, because the agent is gone and the session
 	// continues.
 	for ends := false; !ends; {
 		p.tty.Printed.Await(t, func(printed string) bool {
-			_, question, asks := strings.Cut(printed[p.read:], "[q]uit: ")
+			_, question, asks := strings.Cut(printed[p.read:], "[?] Keys: ")
 			ends = strings.Contains(printed[p.read:], "choose one with")
 			if asks && !ends {
 				p.read = len(printed) - len(question)
@@ -393,9 +393,9 @@ func TestRewindInTheShell(t *testing.T) {
 	p := startTalk(s, t, "prompt", "-c")
 	p.sees(idleFooter)
 	p.presses("/rewind\r", "stays, edited since: demo.txt")
-	p.sees("Go back in the session? [y]es, [a]ll of them, [k]eep the files, [n]o: ")
+	p.sees("Go back in the session? [y] Yes, [a] All of them, [k] Keep the files, [n] No: ")
 	p.presses("a", "1 file restored", "your next prompt continues from before 1.2")
-	p.presses(" again\r", "Allow? ")
+	p.presses(" again\r", "[?] Keys: ")
 	p.presses("y", "tokens", idleFooter)
 	p.leaves()
 	list := editor.Sessions()

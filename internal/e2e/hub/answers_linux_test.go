@@ -79,7 +79,7 @@ func TestAnAnswerOutlivesTheAgentThatIsResumedWithIt(t *testing.T) {
 			open, there = questionOf(c, "it")
 			return there && open.Reopens == id
 		}, time.Minute, e2e.PollEvery, "Duet does not ask again")
-		assert.Contains(t, open.Reopened, "approved before")
+		assert.Contains(t, open.Reopened, "allowed before")
 		assert.Zero(t, s.done("it"))
 		id = open.ID
 	}
