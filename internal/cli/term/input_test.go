@@ -18,10 +18,10 @@ func TestLineIsEdited(t *testing.T) {
 		{[]string{"one two \x17", "three\x17\x17\x17four\r"}, "four", ""},
 		{[]string{"abc\x15d\x04e\r"}, "de", ""},
 		{[]string{"a\x1b[Ab\x1bOC\x1b[", "3~c\x01\r"}, "abc", ""},
-		{[]string{"ac\x1b[", "Db\x1b[Cd\r"}, "abcd", ""},                   // the arrows
-		{[]string{"bd\x01a\x06c\x05e\r"}, "abcde", ""},                     // C-a, C-f, C-e
+		{[]string{"ac\x1b[", "Db\x1b[Cd\r"}, "abcd", ""},                      // the arrows
+		{[]string{"bd\x01a\x06c\x05e\r"}, "abcde", ""},                        // C-a, C-f, C-e
 		{[]string{"one two\x1bb\x1bdthree\x1b[H\x1b[3~O\r"}, "One three", ""}, // M-b, M-d, Home, DEL
-		{[]string{"one two\x02\x02\x02\x0b\r"}, "one ", ""},                 // C-b, C-k
+		{[]string{"one two\x02\x02\x02\x0b\r"}, "one ", ""},                   // C-b, C-k
 		{[]string{"a\x1b[20", "0~b\r\nc\x7f\x1b[2", "01~d\rrest"}, "ab\ncd", "rest"},
 	} {
 		var l EditedLine
