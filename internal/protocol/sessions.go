@@ -71,7 +71,7 @@ type StartParams struct {
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the prompt. session.prompt sends it."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`
 	Quiet    bool            `json:"quiet,omitempty" doc:"Subscribers get the turn's messages when they are complete, and no text.delta or thought.delta."`
-	Chat     bool            `json:"chat,omitempty" doc:"Send the prompt to the project's chat, one session that goes on from prompt to prompt. If it had another agent than agent, or the default agent, it goes on in a fork, whose agent gets the transcript."`
+	Chat     bool            `json:"chat,omitempty" doc:"Send the prompt to the project's chat: one session that continues from prompt to prompt, with the default agent or with agent. If the agent changes, the chat continues in a fork, and the new agent gets the transcript."`
 
 	// For dialects.
 	Source  string   `json:"-"` // what started the turn; "": a session

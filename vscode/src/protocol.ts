@@ -2482,7 +2482,7 @@ export type StartParams = {
   metadata?: unknown;
   /** Subscribers get the turn's messages when they are complete, and no text.delta or thought.delta. */
   quiet?: boolean;
-  /** Send the prompt to the project's chat, one session that goes on from prompt to prompt. If it had another agent than agent, or the default agent, it goes on in a fork, whose agent gets the transcript. */
+  /** Send the prompt to the project's chat: one session that continues from prompt to prompt, with the default agent or with agent. If the agent changes, the chat continues in a fork, and the new agent gets the transcript. */
   chat?: boolean;
 };
 

@@ -103,7 +103,8 @@ func executed(s domain.TurnInSession, p ExecuteParams) ExecuteResult {
 	return r
 }
 
-// calls returns the hub's answers to executors. Tokens and messages without a turn are this system's own.
+// calls runs do with the hub's [hub.ExecutorCalls]: only this system has session tokens, and clients that add a message
+// without a prompt.
 func (e executor) calls(ctx context.Context, do func(*hub.ExecutorCalls) error) error {
 	h, err := e.native.Hub(ctx)
 	if err != nil {

@@ -29,21 +29,18 @@ func Over[P, NP, NR, R any](
 	m Methods, f protocol.Family, name, native, doc string, to func(P) NP, from func(context.Context, NR) R,
 ) {
 	h, of := server.Handler[NP, NR](m.Registry, native)
-	options := []server.Option{server.Doc(doc)}
+	var options []server.Option
 	switch {
 	case of.Releasing:
 		options = append(options, server.Releasing())
 	case of.LongRunning:
 		options = append(options, server.LongRunning())
 	}
-	server.Handle(m.Registry, name, func(ctx context.Context, p P) (R, error) {
-		var none R
-		if err := check(p); err != nil {
-			return none, f.Error(err)
-		}
+	Compose(m, f, name, doc, func(ctx context.Context, p P) (R, error) {
 		r, err := h(ctx, to(p))
 		if err != nil {
-			return none, inFamily(f, err)
+			var none R
+			return none, err
 		}
 		return from(ctx, r), nil
 	}, options...)
