@@ -77,8 +77,7 @@ func (s sessions) getTurn(ctx context.Context, h *hub.Hub, p protocol.TurnParams
 	if err != nil {
 		return protocol.TurnResult{}, err
 	}
-	one := []*protocol.Turn{t}
-	protocol.Fit(one, protocol.Room(ctx))
+	protocol.Fit([]*protocol.Turn{t}, protocol.Room(ctx))
 	return protocol.TurnResult{Turn: *t}, nil
 }
 
@@ -98,7 +97,10 @@ func (s sessions) waitTurn(ctx context.Context, h *hub.Hub, p protocol.TurnParam
 	if err != nil {
 		return protocol.TurnResult{}, err
 	}
-	return s.getTurn(ctx, h, protocol.TurnParams{Turn: protocol.Ref(of.HumanLayerSession)})
+	t := s.turn(h, of)
+	t.Gates, err = gatesOf(ctx, h, of)
+	protocol.Fit([]*protocol.Turn{t}, protocol.Room(ctx))
+	return protocol.TurnResult{Turn: *t}, err
 }
 
 func (sessions) interruptTurn(ctx context.Context, h *hub.Hub, p protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error) {
