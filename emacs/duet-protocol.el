@@ -30,6 +30,7 @@
     secret.provide
     daemon.stop
     project.list
+    project.directories
     project.keep
     project.move
     project.forget
@@ -43,6 +44,7 @@
     editor.call
     turn.list
     turn.get
+    turn.wait
     turn.interrupt
     turn.edit
     turn.move
@@ -83,6 +85,7 @@
     attachment.get
     approval.list
     approval.get
+    approval.create
     approval.decide
     rule.list
     rule.delete

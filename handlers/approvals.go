@@ -20,6 +20,10 @@ func registerApprovals(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(),
 		server.Doc("Lists what waits for a person's answer, the oldest first."))
 	handle(reg, d, f, "approval.get", oneApproval, server.LongRunning(), server.Doc("Returns an approval."))
+	handle(reg, d, f, "approval.create", createApproval,
+		server.Doc("Asks whether a tool may run, or asks the user a question, and returns the approval at once. The turn waits for the answer, "+
+			"which comes as the event approval.closed, or from approval.get. Rules and modes may decide before the user. Refused (`bad_state`) "+
+			"if the turn has ended."))
 	handle(reg, d, f, "approval.decide", decideApproval,
 		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
 }
@@ -59,7 +63,12 @@ func oneApproval(ctx context.Context, h *hub.Hub, p protocol.ApprovalParams) (pr
 	if err != nil {
 		return protocol.ApprovalResult{}, err
 	}
-	return protocol.ApprovalResult{Approval: *protocol.FitApprovals([]*protocol.Approval{a}, protocol.Room(ctx), native)[0]}, nil
+	return fitted(ctx, a), nil
+}
+
+// fitted returns an approval that fits into a message.
+func fitted(ctx context.Context, a *protocol.Approval) protocol.ApprovalResult {
+	return protocol.ApprovalResult{Approval: *protocol.FitApprovals([]*protocol.Approval{a}, protocol.Room(ctx), native)[0]}
 }
 
 func approvalWith(ctx context.Context, h *hub.Hub, id string) (*protocol.Approval, error) {
@@ -72,6 +81,25 @@ func approvalWith(ctx context.Context, h *hub.Hub, id string) (*protocol.Approva
 		return nil, err
 	}
 	return approvalOf(h, a, s), nil
+}
+
+func createApproval(ctx context.Context, h *hub.Hub, p protocol.CreateApprovalParams) (protocol.ApprovalResult, error) {
+	options, err := protocol.ReadOptions(p.Options)
+	if err != nil {
+		return protocol.ApprovalResult{}, err // Check refuses it before
+	}
+	a, err := h.Approvals().Create(ctx, approval.Spec{
+		Turn: string(p.Turn), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
+		Subject: p.Subject, Options: options, Channel: p.Channel, Elicitation: p.Elicitation(),
+	})
+	if err != nil {
+		return protocol.ApprovalResult{}, err
+	}
+	s, err := h.Query().TurnOf(ctx, a.Turn)
+	if err != nil {
+		return protocol.ApprovalResult{}, err
+	}
+	return fitted(ctx, approvalOf(a, s)), nil
 }
 
 func checkDecision(p protocol.DecisionParams) error {

@@ -12,7 +12,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -165,6 +168,39 @@ func TestAHumanIsContacted(t *testing.T) {
 		assert.Equal(t, decision == `"approve","updated_input":{"a":2}`, last(c)["data"].(map[string]any)["input_was_edited"] == true)
 	}
 	assert.Equal(t, "session_not_found", c.fail("createApproval", `{"run_id":"nope","tool_name":"Bash"}`).Data["kind"])
+}
+
+// approval.create returns at once. The answer comes as an event, and from approval.get.
+func TestAnApprovalIsCreated(t *testing.T) {
+	w := newWorld(t, until, func(o *hub.Options) {
+		fakeOf(o).rules = func() []config.Rule { return []config.Rule{{Tool: "Read", Effect: config.EffectAllow}} }
+	})
+	c := w.connect(frame.LSP)
+	started := answer[protocol.Started](c, "session.start", `{"prompt":"go on"}`)
+	w.reaches(started.ID, domain.Running)
+	c.ask("event.subscribe", `{"kinds":["approval.closed"]}`)
+	a := answer[protocol.ApprovalResult](c, "approval.create", `{"turn":1,"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"mine"}`).Approval
+	assert.Equal(t, []any{"1.1", "pending", "mine", "Bash", protocol.FunctionCall}, []any{a.Turn, a.Status, a.CallID, a.ToolName, a.Type})
+	w.reaches(started.ID, domain.WaitingInput)
+	c.ask("approval.decide", `{"approval":"mine","decision":"approve"}`)
+	assert.Equal(t, protocol.KindApprovalClosed, eventIn(t, c).Kind)
+	assert.Equal(t, "approved", answer[protocol.ApprovalResult](c, "approval.get", `{"approval":"`+a.ApprovalID+`"}`).Approval.Status)
+
+	assert.Equal(t, "approved", answer[protocol.ApprovalResult](c, "approval.create", `{"turn":1,"tool_name":"Read","tool_input":{"file_path":"a"}}`).Approval.Status, "a rule decides")
+	form := answer[protocol.ApprovalResult](c, "approval.create", `{"turn":"1.1","type":"human_contact","message":"Where to?",
+		"schema":{"type":"object","properties":{"port":{"type":"integer"}}}}`).Approval
+	assert.Equal(t, []any{"pending", "form", "Where to?"}, []any{form.Status, form.Mode, form.Title})
+
+	for param, params := range map[string]string{
+		"turn": `{"turn":"","tool_name":"Bash"}`, "tool_name": `{"turn":1}`, "message": `{"turn":1,"type":"human_contact"}`,
+		"type": `{"turn":1,"tool_name":"Bash","url":"http://example.com"}`, "options": `{"turn":1,"tool_name":"Bash","options":{}}`,
+	} {
+		c.rejects("approval.create", params, param)
+	}
+	c.failsAs("approval.create", `{"turn":9,"tool_name":"Bash"}`, -32050, "not_found")
+	c.ask("turn.interrupt", `{"turn":1}`)
+	w.ended(started.ID)
+	c.failsAs("approval.create", `{"turn":1,"tool_name":"Bash"}`, -32051, "bad_state")
 }
 
 func TestAnInputThatCannotBeChanged(t *testing.T) {

@@ -49,6 +49,7 @@ func TestAHubThatEndsSaysSo(t *testing.T) {
 		"task.submit":        `{"prompt":"p"}`,
 		"task.cancel":        `{"taskId":"task-0002"}`,
 		"chat.send":          `{"message":"p"}`,
+		"approval.create":    `{"turn":1,"tool_name":"x"}`,
 	} {
 		e := c.fail(method, params)
 		assert.Equal(t, "subsystem_unavailable", e.Data["kind"], method)

@@ -30,6 +30,16 @@ const (
 )
 
 func items(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.ItemList, error) {
+	if p.AgentSessionID != "" {
+		last, err := h.Query().LastOfNative(ctx, p.AgentSessionID)
+		if err != nil {
+			return protocol.ItemList{}, err
+		}
+		p.Session = protocol.Ref(last.HumanLayerSession)
+	}
+	if p.Uncut != nil {
+		return uncutItems(ctx, h, p)
+	}
 	limit := protocol.PageSize(p.Limit, itemsByDefault, itemsAtMost)
 	entries, err := entriesFor(ctx, h, p, limit+2) // see pageOf
 	if err != nil {
@@ -51,6 +61,18 @@ func items(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.It
 	return r, nil
 }
 
+// uncutItems returns items for a dialect.
+func uncutItems(ctx context.Context, h *hub.Hub, p protocol.ItemsParams) (protocol.ItemList, error) {
+	found, err := h.Query().Transcript(ctx, string(cmp.Or(p.Session, p.Turn)), query.Page{
+		Turn: p.Turn != "", Offset: p.Uncut.Offset, Limit: p.Uncut.Limit, Spoken: p.Uncut.Spoken,
+	})
+	list := make([]*protocol.SessionItem, len(found.Entries))
+	for n, e := range found.Entries {
+		list[n] = itemOf(e)
+	}
+	return protocol.ItemList{Items: list, Of: found.Turn, Skipped: found.Before, Total: found.Total}, err
+}
+
 func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams, limit int) ([]query.Entry, error) {
 	if p.Key != "" { // a few: one of each type at most
 		return h.Query().ItemsWithKey(ctx, string(p.Turn), p.Key)
@@ -65,7 +87,7 @@ func itemOf(e query.Entry) *protocol.SessionItem {
 		ID: e.ID, Turn: domain.Turn{Session: e.Of.Session, Number: e.Of.Number}.Name(), TurnUUID: e.Of.HumanLayerSession,
 		TurnState: string(e.Of.State),
 		Seq:       e.Seq, CreatedAt: e.Created.UTC(), UpdatedAt: e.Updated.UTC(), Item: protocol.ItemOf(e.Item), Approval: e.Item.Approval,
-		Open: e.Open, Withdrawn: e.Cancelled,
+		Open: e.Open, Withdrawn: e.Cancelled, Of: e.Item,
 	}
 	if e.Approval != nil {
 		i.ApprovalStatus = e.Approval.Status

@@ -102,7 +102,10 @@ func TestItemsOfASession(t *testing.T) {
 
 	c.failsAs("session.items", `{"session":"99"}`, -32050, "not_found")
 	c.failsAs("session.items", `{"session":1,"before":999}`, -32050, "item_not_found")
+	c.failsAs("session.items", `{"agent_session_id":"x"}`, -32050, "not_found")
 	c.rejects("session.items", `{}`, "session")
+	c.rejects("session.items", `{"session":1,"agent_session_id":"x"}`, "agent_session_id")
+	c.rejects("session.items", `{"turn":"1.1","agent_session_id":"x"}`, "turn")
 	c.rejects("session.items", `{"session":1,"turn":"1.1"}`, "turn")
 	c.rejects("session.items", `{"session":1,"key":"t"}`, "turn")
 	c.rejects("session.items", `{"session":1,"before":1,"after":0}`, "after")

@@ -271,7 +271,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 // register registers the native methods and those of the dialects over them.
 func register(reg *server.Registry, d handlers.Domain) (flush func(context.Context)) {
 	subscribers := handlers.RegisterDomain(reg, d)
-	tasks := dialect.Register(native.Methods{Registry: reg, Hub: d.Hub, Context: d.Workspaces.Context, Logger: slog.New(slog.DiscardHandler)})
+	tasks := dialect.Register(native.Methods{Registry: reg, Hub: d.Hub, Logger: slog.New(slog.DiscardHandler)})
 	return func(ctx context.Context) {
 		subscribers(ctx)
 		tasks(ctx)

@@ -27,6 +27,8 @@ func registerProjects(reg *server.Registry, d Domain) {
 		"daemon that is asked (`bad_state`). Another value of data.kind: `project_not_found`."
 	handle(reg, d, nativeFamily, "project.list", p.list, server.LongRunning(),
 		server.Doc("Lists the projects with sessions on this machine, the last used first."))
+	handle(reg, d, nativeFamily, "project.directories", directories,
+		server.Doc("Lists the working directories of the sessions of the daemon's project, the last used first."))
 	handle(reg, d, nativeFamily, "project.keep", p.keep, server.LongRunning(),
 		server.Doc("Restores the rules, trust and answers from before the project's directory was deleted and created "+
 			"again (replaced of project.list). Its sessions are kept in any case. data.kind is `project_not_found` if the project has no sessions."))
@@ -50,6 +52,20 @@ func (p projects) list(ctx context.Context, _ *hub.Hub, _ none) (protocol.Projec
 		list[i].LastUsed = list[i].LastUsed.UTC()
 	}
 	return protocol.ProjectList{Projects: protocol.List(list)}, err
+}
+
+const (
+	directoriesByDefault = 20
+	directoriesAtMost    = 1000
+)
+
+func directories(ctx context.Context, h *hub.Hub, p protocol.DirectoriesParams) (protocol.DirectoryList, error) {
+	found, err := h.Query().RecentPaths(ctx, protocol.PageSize(p.Limit, directoriesByDefault, directoriesAtMost))
+	r := protocol.DirectoryList{Directories: []protocol.Directory{}}
+	for _, one := range found {
+		r.Directories = append(r.Directories, protocol.Directory{Path: one.Path, LastUsed: one.LastUsed.UTC(), Sessions: one.Count})
+	}
+	return r, err
 }
 
 func (p projects) keep(ctx context.Context, _ *hub.Hub, params protocol.KeepProjectParams) (protocol.KeptProject, error) {

@@ -188,11 +188,19 @@ func (sessions) archiveSessions(ctx context.Context, h *hub.Hub, p protocol.Arch
 }
 
 func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
-	s, live, err := h.Settings().SetAgent(ctx, string(p.Session), domain.SettingsChanged{
+	change := domain.SettingsChanged{
 		Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options, AutoAcceptEdits: p.AutoAcceptEdits,
 		SkipPermissions: p.SkipPermissions, SkipUntil: skipUntil(h, protocol.Value(p.SkipPermissionsMS)),
-		AdditionalDirectories: p.AdditionalDirectories,
-	})
+		AdditionalDirectories: p.AdditionalDirectories, Title: p.Title, Archived: p.Archived,
+	}
+	var s domain.TurnInSession
+	var live bool
+	var err error
+	if p.Wait == nil || *p.Wait {
+		s, live, err = h.Settings().SetAgent(ctx, string(p.Session), change)
+	} else {
+		s, err = h.Settings().Update(ctx, string(p.Session), change)
+	}
 	if err != nil {
 		return protocol.SetSessionResult{}, err
 	}
@@ -322,7 +330,25 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 func checkStart(p protocol.StartParams) error {
 	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone(
 		"metadata", p.Metadata,
-	), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID))
+	), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID), checkChat(p))
+}
+
+// checkChat refuses parameters that only a session other than the chat can have.
+func checkChat(p protocol.StartParams) error {
+	var param string
+	switch {
+	case !p.Chat:
+		return nil
+	case p.SessionUUID != "":
+		param = "session_uuid"
+	case protocol.Value(p.Worktree):
+		param = "worktree"
+	case p.Draft:
+		param = "draft"
+	default:
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: param, Expected: "to be left out beside chat", Received: "a value"})
 }
 
 // uuidOrNone refuses an id that is no UUID. "" is accepted.
@@ -383,12 +409,15 @@ func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 	text, content, _ := transcript.Prompt(p.Prompt, p.PromptContent.Content) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession),
-		Model: p.Model,
-		Mode:  p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree,
-		SessionUUID: p.SessionUUID, SessionAlias: p.SessionUUID,
+		Model: p.Model, Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Quiet: p.Quiet, Draft: p.Draft, Metadata: p.Metadata,
+		Worktree: p.Worktree, SessionUUID: p.SessionUUID, SessionAlias: cmp.Or(p.Alias, p.SessionUUID),
 		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
-	spec.CallerID, spec.Once = p.StartID, p.StartID != ""
+	spec.CallerID, spec.Once = cmp.Or(p.TurnID, p.StartID), p.StartID != ""
+	setList(&spec.Tools, p.Allowed)
+	if p.Chat {
+		spec.Chat, spec.Source, spec.Title = true, domain.SourceChat, cmp.Or(p.Title, "Chat")
+	}
 	spec.Gates, spec.Timeout = gateSpec(p.Gated), protocol.Milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
 	if until := skipUntil(h, protocol.Value(p.SkipPermissionsMS)); p.SkipPermissions && !until.IsZero() {

@@ -64,6 +64,7 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 	assert.Equal(t, []any{"result", "session_completed", false, "Found it.", "native-1"},
 		[]any{result["type"], result["subtype"], result["is_error"], result["result"], result["session_id"]})
 
+	assert.Equal(t, c.ask("session.items", `{"session":1}`), c.ask("session.items", `{"agent_session_id":"native-1"}`))
 	for _, params := range []string{`{"session_id":"` + id + `"}`, `{"claude_session_id":"native-1"}`, `{"session_id":"task-0001"}`} {
 		items := c.ask("getConversation", params)
 		var r struct {
@@ -208,6 +209,10 @@ func TestListsOfSessions(t *testing.T) {
 	require.Len(t, paths, 1)
 	assert.Equal(t, w.dir, paths[0].(map[string]any)["path"])
 	assert.Contains(t, paths[0], "usage_count")
+	directories := answer[protocol.DirectoryList](c, "project.directories", `{"limit":5}`).Directories
+	require.Len(t, directories, 1)
+	assert.Equal(t, []any{w.dir, paths[0].(map[string]any)["usage_count"]}, []any{directories[0].Path, float64(directories[0].Sessions)})
+	assert.False(t, directories[0].LastUsed.IsZero())
 }
 
 func TestASessionIsDeleted(t *testing.T) {

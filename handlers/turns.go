@@ -19,6 +19,9 @@ func registerTurns(reg *server.Registry, d Domain, s sessions) {
 	handle(reg, d, f, "turn.list", s.listTurns,
 		server.Doc("Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more."))
 	handle(reg, d, f, "turn.get", s.getTurn, server.Doc("Returns a turn, without the items of the session."))
+	handle(reg, d, f, "turn.wait", s.waitTurn, server.LongRunning(),
+		server.Doc("Waits until the work on a turn has ended, and returns the turn. With gates this is the last turn that worked for them. "+
+			"$/cancelRequest ends only the waiting."))
 	handle(reg, d, f, "turn.interrupt", s.interruptTurn,
 		server.Doc("Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that "+
 			"has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended."))
@@ -74,9 +77,30 @@ func (s sessions) getTurn(ctx context.Context, h *hub.Hub, p protocol.TurnParams
 	if err != nil {
 		return protocol.TurnResult{}, err
 	}
-	one := []*protocol.Turn{t}
-	protocol.Fit(one, protocol.Room(ctx))
+	protocol.Fit([]*protocol.Turn{t}, protocol.Room(ctx))
 	return protocol.TurnResult{Turn: *t}, nil
+}
+
+func (s sessions) waitTurn(ctx context.Context, h *hub.Hub, p protocol.TurnParams) (protocol.TurnResult, error) {
+	of, err := h.Query().Turn(ctx, string(p.Turn))
+	if err != nil {
+		return protocol.TurnResult{}, err
+	}
+	loop, gated, err := h.Gates().Await(ctx, of.Turn.ID)
+	switch {
+	case err != nil:
+	case gated:
+		of, err = h.Query().ByTurn(ctx, loop.Turn)
+	default:
+		of, err = h.Await(ctx, of.HumanLayerSession)
+	}
+	if err != nil {
+		return protocol.TurnResult{}, err
+	}
+	t := s.turn(h, of)
+	t.Gates, err = gatesOf(ctx, h, of)
+	protocol.Fit([]*protocol.Turn{t}, protocol.Room(ctx))
+	return protocol.TurnResult{Turn: *t}, err
 }
 
 func (sessions) interruptTurn(ctx context.Context, h *hub.Hub, p protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error) {

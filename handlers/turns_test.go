@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // names returns the numbers of turns.
@@ -65,6 +67,58 @@ func TestSessionsAndTurnsHaveNumbers(t *testing.T) {
 	assert.Equal(t, []string{"2.1"}, names(answer[protocol.SessionsResult](c, "session.list", `{"filter":"archived"}`).Sessions))
 	assert.Equal(t, []string{"2.1"}, names(answer[protocol.TurnList](c, "turn.list", `{"archived":true}`).Turns))
 	assert.Empty(t, answer[protocol.ArchiveSessionsResult](c, "session.archive", `{"sessions":[2],"archived":false}`).Failed)
+}
+
+// turn.wait returns at the end of the work on a turn. Its cancellation leaves the turn alone.
+func TestAClientWaitsForATurn(t *testing.T) {
+	release := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.Prompt == "one" {
+			<-release
+		}
+		return quick(ctx, x)
+	})
+	status := 1
+	w.executors.command = func(context.Context, catalog.RunCommandParams) catalog.RunCommandResult {
+		defer func() { status = 0 }()
+		return catalog.RunCommandResult{ExitCode: status}
+	}
+	c := w.connect(frame.LSP)
+	c.ask("session.start", `{"prompt":"one"}`)
+	w.reaches("1.1", domain.Running)
+	assert.Equal(t, map[string]any{"kind": "cancelled"}, c.cancel(c.send("turn.wait", `{"turn":1}`)).Error.Data)
+	waiting := c.send("turn.wait", `{"turn":"1.1"}`)
+	assert.Equal(t, "running", answer[protocol.TurnResult](c, "turn.get", `{"turn":1}`).Turn.State)
+	close(release)
+	var r protocol.TurnResult
+	require.NoError(t, json.Unmarshal(c.wait(waiting).Result, &r))
+	assert.Equal(t, []any{"1.1", "completed", "Done: one"}, []any{r.Turn.Name, r.Turn.State, r.Turn.Result})
+	assert.Equal(t, r, answer[protocol.TurnResult](c, "turn.wait", `{"turn":1}`), "a turn that has ended")
+
+	c.ask("session.start", `{"prompt":"two","gates":["make test"]}`)
+	gated := answer[protocol.TurnResult](c, "turn.wait", `{"turn":"2.1"}`).Turn
+	assert.Equal(t, []any{"2.2", "gate", "passed", 2}, []any{gated.Name, gated.Source, gated.Gates.State, gated.Gates.Iteration})
+
+	c.failsAs("turn.wait", `{"turn":"9.9"}`, -32050, "not_found")
+	c.rejects("turn.wait", `{"turn":""}`, "turn")
+}
+
+// The chat goes on from prompt to prompt. A quiet turn sends no deltas.
+func TestTheChatAndAQuietTurn(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	for _, want := range []string{"1.1", "1.2"} {
+		chat := answer[protocol.Started](c, "session.start", `{"prompt":"hi","chat":true}`)
+		assert.Equal(t, want, chat.Name)
+		s := w.ended(chat.ID)
+		assert.Equal(t, []any{domain.SourceChat, "Chat", 0, false}, []any{s.Source, s.Session.Title, s.Priority, s.Quiet})
+	}
+	assert.Equal(t, "task-0003", testkit.JSONAs[string](t, c.ask("chat.send", `{"message":"hi"}`), "taskId"))
+	assert.Equal(t, "1.3", w.ended("task-0003").Turn.Name())
+	assert.True(t, w.ended(answer[protocol.Started](c, "session.start", `{"prompt":"hi","quiet":true}`).ID).Quiet)
+	for param, value := range map[string]string{"session_uuid": `"7a1c7a2f-3a51-4d0f-9a8e-0b1f5f7d3c10"`, "worktree": "true", "draft": "true"} {
+		c.rejects("session.start", `{"prompt":"hi","chat":true,"`+param+`":`+value+`}`, param)
+	}
 }
 
 func TestQueuedTurns(t *testing.T) {

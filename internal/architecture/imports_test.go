@@ -81,7 +81,7 @@ const driver = "modernc.org/sqlite"
 // importers lists the only packages that may import a package directly.
 var importers = map[string]string{
 	"handlers":              "internal/host",
-	"internal/hub":          "handlers internal/dialect/... internal/host",
+	"internal/hub":          "handlers internal/dialect/aiwg internal/dialect/boundary internal/dialect/executor internal/dialect/native internal/host",
 	"internal/store/sqlite": "internal/host",
 	driver:                  "internal/store/sqlite/... internal/e2e",
 }

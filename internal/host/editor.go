@@ -364,7 +364,7 @@ func newRegistry(
 
 // dialectMethods returns what the dialects get of the native methods.
 func dialectMethods(reg *server.Registry, d handlers.Domain) native.Methods {
-	return native.Methods{Registry: reg, Hub: d.Hub, Context: d.Workspaces.Context, Logger: d.Logger}
+	return native.Methods{Registry: reg, Hub: d.Hub, Logger: d.Logger}
 }
 
 // traceOf returns a function that logs the messages of connections; nil if message logging is

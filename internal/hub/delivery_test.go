@@ -274,7 +274,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 		}
 	}
 	chat := func(h *Hub, _ string) (domain.TurnInSession, error) {
-		return h.Chat(context.Background(), "another turn", 0)
+		return h.Launch(context.Background(), LaunchSpec{Prompt: "another turn", Source: domain.SourceChat, Chat: true})
 	}
 	ways := map[string]func(*Hub, string) (domain.TurnInSession, error){
 		"task.submit": inSession(domain.SourceTask), "execute_prompt": inSession(domain.SourceExecute), "chat.send": chat,

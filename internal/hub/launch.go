@@ -51,7 +51,8 @@ type LaunchSpec struct {
 	// Waiting, if set, is called before the launch waits for git or for another launch.
 	Waiting func()
 
-	chat bool   // in the project's chat
+	Chat bool // in the project's chat, which SessionAlias and SessionUUID cannot name
+
 	base string // the commit of the worktree; "": the user's
 }
 
@@ -236,17 +237,9 @@ func (h *Hub) directory(path string) (string, error) {
 	return filepath.Clean(full), nil
 }
 
-// Chat is Launch in the project's single chat.
-func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.TurnInSession, error) {
-	return h.Launch(ctx, LaunchSpec{
-		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
-		Metadata: json.RawMessage(`{"source":"ipc-chat"}`),
-	})
-}
-
 // sessionFor returns the session that spec names, or a new one.
 func (h *Hub) sessionFor(t store.Tx, spec LaunchSpec, agent string) (domain.Session, error) {
-	if spec.chat {
+	if spec.Chat {
 		return h.chatSession(t, spec, agent)
 	}
 	if spec.SessionAlias != "" {

@@ -62,7 +62,7 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	_, err := h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "project"})
 	refused(err)
 	assert.Equal(t, "demo", must(h.Launch(untrusting, LaunchSpec{Prompt: "p"}))(t).Agent, "nor does the file choose")
-	must(h.Chat(untrusting, "p", 0))(t)
+	must(h.Launch(untrusting, LaunchSpec{Prompt: "p", Source: domain.SourceChat, Chat: true}))(t)
 
 	// Other clients still trust the project, but their turns cannot be continued from here.
 	trusted := must(h.Launch(ctx, LaunchSpec{Prompt: "p", SessionAlias: "theirs"}))(t)

@@ -101,13 +101,13 @@ func TestNoIdOfACallersNamesTheChat(t *testing.T) {
 	play := func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }
 	h := openHub(t, path, play)
 	before := await(t, h, launchIn(t, h, "chat_thread", "mine"))
-	chat := must(h.Chat(ctx, "one", 0))(t)
+	chat := must(h.Launch(ctx, LaunchSpec{Prompt: "one", Source: domain.SourceChat, Chat: true}))(t)
 	assert.NotEqual(t, before.Session.ID, chat.Session.ID)
 	await(t, h, chat)
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
 	assert.Equal(t, before.Session.ID, await(t, h, launchIn(t, h, "chat_thread", "mine too")).Session.ID)
-	assert.Equal(t, chat.Session.ID, must(h.Chat(ctx, "two", 0))(t).Session.ID)
+	assert.Equal(t, chat.Session.ID, must(h.Launch(ctx, LaunchSpec{Prompt: "two", Source: domain.SourceChat, Chat: true}))(t).Session.ID)
 }
 
 // named is a set of agents; the first is the default.
@@ -147,7 +147,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 				return completed
 			}, func(o *Options) { fakeOf(o).Agents = named{&names} })
 			chat := func(message string) domain.TurnInSession {
-				return await(t, h, must(h.Chat(ctx, message, 0))(t))
+				return await(t, h, must(h.Launch(ctx, LaunchSpec{Prompt: message, Source: domain.SourceChat, Chat: true}))(t))
 			}
 			one, two := chat("one"), chat("two")
 			assert.Equal(t, one.Session.ID, two.Session.ID)

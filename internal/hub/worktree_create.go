@@ -28,7 +28,7 @@ func (h *Hub) wantsWorktree(ctx context.Context, spec LaunchSpec) (wants, asked 
 		return *spec.Worktree, true, nil
 	}
 	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
-	if spec.chat || cmp.Or(configured.Use, config.WorktreeNever) == config.WorktreeNever {
+	if spec.Chat || cmp.Or(configured.Use, config.WorktreeNever) == config.WorktreeNever {
 		return false, false, nil
 	}
 	if _, in := h.Worktree(spec.CWD); in {

@@ -302,7 +302,7 @@ func TestWhichSessionsGetAWorktree(t *testing.T) {
 	assert.Equal(t, w.root, launched(LaunchSpec{SessionAlias: "mine"}), "a session that exists")
 	assert.Equal(t, filepath.Join(w.parent, "hello", "sub"), launched(LaunchSpec{SessionAlias: "new"}))
 	assert.Equal(t, w.root, launched(LaunchSpec{Worktree: new(false)}))
-	assert.Equal(t, w.root, launched(LaunchSpec{chat: true}))
+	assert.Equal(t, w.root, launched(LaunchSpec{Chat: true}))
 	assert.Equal(t, w.top, launched(LaunchSpec{CWD: w.top}), "outside of the project")
 	assert.Equal(t, first.Session.CWD, launched(LaunchSpec{CWD: first.Session.CWD}), "in a worktree already")
 	// Renamed, because git may still be writing objects of the last checkpoint.

@@ -50,6 +50,11 @@ func ProjectList(ctx context.Context, c *client.Client) (protocol.ProjectList, j
 	return Call[protocol.ProjectList](ctx, c, "project.list", nil)
 }
 
+// ProjectDirectories calls project.directories. It also returns the result as it came.
+func ProjectDirectories(ctx context.Context, c *client.Client, p protocol.DirectoriesParams) (protocol.DirectoryList, json.RawMessage, error) {
+	return Call[protocol.DirectoryList](ctx, c, "project.directories", p)
+}
+
 // ProjectKeep calls project.keep. It also returns the result as it came.
 func ProjectKeep(ctx context.Context, c *client.Client, p protocol.KeepProjectParams) (protocol.KeptProject, json.RawMessage, error) {
 	return Call[protocol.KeptProject](ctx, c, "project.keep", p)
@@ -113,6 +118,11 @@ func TurnList(ctx context.Context, c *client.Client, p protocol.ListTurnsParams)
 // TurnGet calls turn.get. It also returns the result as it came.
 func TurnGet(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.TurnResult, json.RawMessage, error) {
 	return Call[protocol.TurnResult](ctx, c, "turn.get", p)
+}
+
+// TurnWait calls turn.wait. It also returns the result as it came.
+func TurnWait(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.TurnResult, json.RawMessage, error) {
+	return Call[protocol.TurnResult](ctx, c, "turn.wait", p)
 }
 
 // TurnInterrupt calls turn.interrupt. It also returns the result as it came.
@@ -315,6 +325,11 @@ func ApprovalGet(ctx context.Context, c *client.Client, p protocol.ApprovalParam
 	return Call[protocol.ApprovalResult](ctx, c, "approval.get", p)
 }
 
+// ApprovalCreate calls approval.create. It also returns the result as it came.
+func ApprovalCreate(ctx context.Context, c *client.Client, p protocol.CreateApprovalParams) (protocol.ApprovalResult, json.RawMessage, error) {
+	return Call[protocol.ApprovalResult](ctx, c, "approval.create", p)
+}
+
 // ApprovalDecide calls approval.decide. It also returns the result as it came.
 func ApprovalDecide(ctx context.Context, c *client.Client, p protocol.DecisionParams) (protocol.DecisionResult, json.RawMessage, error) {
 	return Call[protocol.DecisionResult](ctx, c, "approval.decide", p)
@@ -443,6 +458,7 @@ var untilDone = []string{
 	"project.move",
 	"project.forget",
 	"editor.call",
+	"turn.wait",
 	"attempt.start",
 	"attempt.list",
 	"attempt.choose",

@@ -27,6 +27,56 @@ type ApprovalResult struct {
 	Approval Approval `json:"approval"`
 }
 
+// CreateApprovalParams are those of approval.create.
+type CreateApprovalParams struct {
+	Turn      Ref             `json:"turn" doc:"The turn that waits for the answer; a session means its last turn."`
+	Type      ApprovalType    `json:"type,omitempty" doc:"Default: function_call."`
+	ToolName  string          `json:"tool_name,omitempty" doc:"function_call: the tool."`
+	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"function_call: the tool's input."`
+	ToolUseID string          `json:"tool_use_id,omitempty" doc:"The caller's id of the tool call."`
+	Message   string          `json:"message,omitempty" doc:"human_contact: the question."`
+	Subject   string          `json:"subject,omitempty" doc:"human_contact: the topic, in a few words."`
+	Options   json.RawMessage `json:"options,omitempty" doc:"Answers to choose from: [{option_id,name,kind}]."`
+	Channel   json.RawMessage `json:"channel,omitempty" doc:"Stored, and returned unchanged."`
+	Schema    json.RawMessage `json:"schema,omitempty" doc:"human_contact: a form to fill in, a flat JSON Schema object as in elicitation of the Agent Client Protocol."`
+	URL       string          `json:"url,omitempty" doc:"human_contact: an address to open after the user agrees."`
+}
+
+// Elicitation returns the form or the address of the question, or the zero value.
+func (p CreateApprovalParams) Elicitation() domain.Elicitation {
+	switch schema := OrAbsent(p.Schema); {
+	case schema != nil:
+		return domain.Elicitation{Mode: domain.ElicitForm, Schema: schema}
+	case p.URL != "":
+		return domain.Elicitation{Mode: domain.ElicitURL, URL: p.URL}
+	}
+	return domain.Elicitation{}
+}
+
+func (p CreateApprovalParams) Check() error {
+	if err := NotEmpty("turn", string(p.Turn)); err != nil {
+		return err
+	}
+	switch {
+	case p.Type == HumanContact:
+		if err := NotEmpty("message", p.Message); err != nil {
+			return err
+		}
+	case p.Elicitation().Mode != "":
+		return server.InvalidParam(server.ParamError{
+			Param: "type", Expected: "human_contact, for a form or an address", Received: "function_call",
+		})
+	default:
+		if err := NotEmpty("tool_name", p.ToolName); err != nil {
+			return err
+		}
+	}
+	if _, err := ReadOptions(p.Options); err != nil {
+		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
+	}
+	return nil
+}
+
 // A Verdict is the answer to an approval.
 type Verdict string
 

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -13,13 +14,31 @@ type ItemsParams struct {
 	Session Ref    `json:"session,omitempty" doc:"The session, with the turns of others that it was forked from. A turn, such as 12.3, means the items up to and including it. This or turn is required."`
 	Turn    Ref    `json:"turn,omitempty" doc:"In place of session: only items of this turn."`
 	Key     string `json:"key,omitempty" doc:"With turn: only items with this key."`
-	Before  *int64 `json:"before,omitempty" doc:"Only items before the one with this id, for paging."`
-	After   *int64 `json:"after,omitempty" doc:"Only items after the one with this id, the first ones; 0: from the first item on. Without it the result has the last ones."`
-	Limit   *uint  `json:"limit,omitempty" doc:"Default 100, at most 1000. 1 brings two if one of them is a message in progress."`
+
+	AgentSessionID string `json:"agent_session_id,omitempty" doc:"In place of session: the agent's own id of its session, as in turn.get."`
+
+	Before *int64 `json:"before,omitempty" doc:"Only items before the one with this id, for paging."`
+	After  *int64 `json:"after,omitempty" doc:"Only items after the one with this id, the first ones; 0: from the first item on. Without it the result has the last ones."`
+	Limit  *uint  `json:"limit,omitempty" doc:"Default 100, at most 1000. 1 brings two if one of them is a message in progress."`
+
+	Uncut *UncutItems `json:"-"` // of a dialect; in place of Before, After and Limit
+}
+
+// UncutItems selects items for a dialect, which cuts them in its own form. It counts an item as one event,
+// and a tool call with a result as two.
+type UncutItems struct {
+	Offset int  // events to skip
+	Limit  int  // number of events, or one more; 0: all
+	Spoken bool // without plans, changed files and answers
 }
 
 func (p ItemsParams) Check() error {
-	if err := sessionOrTurn(p.Session, p.Turn); err != nil {
+	if p.AgentSessionID != "" && p.Session != "" {
+		return server.InvalidParam(server.ParamError{
+			Param: "agent_session_id", Expected: "to be left out beside session", Received: p.AgentSessionID,
+		})
+	}
+	if err := sessionOrTurn(cmp.Or(p.Session, Ref(p.AgentSessionID)), p.Turn); err != nil {
 		return err
 	}
 	switch {
@@ -49,6 +68,11 @@ type ItemList struct {
 	Items      []*SessionItem `json:"items" doc:"In order. They are whole; only one that is too long for a message is cut, and says so."`
 	NextBefore int64          `json:"next_before,omitempty" doc:"Present if there are earlier ones: pass it as before."`
 	NextAfter  int64          `json:"next_after,omitempty" doc:"With after, present if there are later ones: pass it as after."`
+
+	// With Uncut.
+	Of      domain.TurnInSession `json:"-"` // the turn that the parameters name
+	Skipped int                  `json:"-"` // events of the first item that precede the page
+	Total   int                  `json:"-"` // events of all pages
 }
 
 // A SessionItem is an item with its place in a session.
@@ -69,6 +93,8 @@ type SessionItem struct {
 	Entries []domain.PlanEntry `json:"entries,omitempty" doc:"Of a plan."`
 	Change  *domain.FileNote   `json:"change,omitempty" doc:"Of a change: a file that the turn has changed."`
 	Answer  *AnswerNote        `json:"answer,omitempty" doc:"Of an answer."`
+
+	Of domain.Item `json:"-"` // for dialects
 }
 
 // An AnswerNote is what was decided about a question, with the names of an [Approval].

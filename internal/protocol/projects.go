@@ -22,6 +22,22 @@ type ProjectList struct {
 	Projects []Project `json:"projects" doc:"The last used first."`
 }
 
+type DirectoriesParams struct {
+	Limit *uint `json:"limit,omitempty" doc:"Default 20, at most 1000."`
+}
+
+// DirectoryList has the working directories of a project's sessions.
+type DirectoryList struct {
+	Directories []Directory `json:"directories" doc:"The last used first."`
+}
+
+// A Directory is the working directory of sessions.
+type Directory struct {
+	Path     string    `json:"path"`
+	LastUsed time.Time `json:"last_used" doc:"The last activity of a session there."`
+	Sessions int       `json:"sessions" doc:"Number of sessions."`
+}
+
 type KeepProjectParams struct {
 	Root string `json:"root,omitempty" doc:"The project's directory, an absolute path. Default: the daemon's own project."`
 }

@@ -70,8 +70,14 @@ type StartParams struct {
 	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new session. Uncommitted files of the user are not in it."`
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the prompt. session.prompt sends it."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`
+	Quiet    bool            `json:"quiet,omitempty" doc:"Subscribers get the turn's messages when they are complete, and no text.delta or thought.delta."`
+	Chat     bool            `json:"chat,omitempty" doc:"Send the prompt to the project's chat: one session that continues from prompt to prompt, with the default agent or with agent. If the agent changes, the chat continues in a fork, and the new agent gets the transcript."`
 
-	Source string `json:"-"` // of a dialect: what started the turn; "": a session
+	// For dialects.
+	Source  string   `json:"-"` // what started the turn; "": a session
+	Alias   string   `json:"-"` // the caller's id of the session, a text of any form; prompts with the same id share it
+	TurnID  string   `json:"-"` // the caller's id of the turn, a text of any form; it must be new
+	Allowed []string `json:"-"` // the only tools that the turn may use; empty: all, or those of AgentSettings
 }
 
 // Started names a turn that a prompt has begun.
@@ -177,6 +183,12 @@ type SetSessionParams struct {
 	SkipPermissions       *bool     `json:"skip_permissions,omitempty" doc:"Nothing needs approval."`
 	SkipPermissionsMS     *int64    `json:"skip_permissions_ms,omitempty" doc:"For how long, in milliseconds. Absent or 0: unlimited."`
 	AdditionalDirectories *[]string `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use from its next start on."`
+
+	Wait *bool `json:"wait,omitempty" doc:"Default true: wait until a working agent has accepted its mode, model and options, and change nothing if it refuses one. false: return at once. If the agent then refuses one, its turn gets the error SETTING_REFUSED."`
+
+	// For dialects, which change these together with the others.
+	Title    *string `json:"-"`
+	Archived *bool   `json:"-"`
 }
 
 func (p SetSessionParams) Check() error {
@@ -184,7 +196,7 @@ func (p SetSessionParams) Check() error {
 }
 
 type SetSessionResult struct {
-	Live bool `json:"live" doc:"true: the agent is working and has accepted the change. false: it gets the change with the next prompt."`
+	Live bool `json:"live" doc:"true: the agent is working and has accepted the change. false: it gets the change with the next prompt, or the request did not wait."`
 	Turn Turn `json:"turn" doc:"As in turn.get."`
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -15,8 +14,9 @@ import (
 // Page selects a part of a transcript, counted in events: an entry is one event, or two for a
 // tool call with a result.
 type Page struct {
-	Offset int // events to skip
-	Limit  int // number of events, or one more; 0: all
+	Turn   bool // only items of the turn, and not of those before it
+	Offset int  // events to skip
+	Limit  int  // number of events, or one more; 0: all
 	// Spoken leaves out notes: plans, changed files, answers.
 	Spoken bool
 }
@@ -59,6 +59,9 @@ func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Tra
 	chain, err := q.Heads(ctx, s)
 	if err != nil {
 		return c, err
+	}
+	if p.Turn && len(chain) > 1 {
+		chain = chain[len(chain)-1:]
 	}
 	left := p.Limit
 	if left <= 0 {
@@ -188,19 +191,4 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.TurnInSession, of 
 	}
 	slices.Reverse(parts)
 	return slices.Concat(parts...), nil
-}
-
-// Output returns the text of one turn's agent, without earlier turns.
-func (q *Queries) Output(ctx context.Context, s domain.TurnInSession) (string, error) {
-	items, err := q.ItemsOfTurn(ctx, s.Turn.ID)
-	if err != nil {
-		return "", store.Explain(err)
-	}
-	var texts []string
-	for _, i := range items {
-		if i.Kind == domain.ItemMessage && i.Role == "assistant" {
-			texts = append(texts, i.Content)
-		}
-	}
-	return strings.Join(texts, "\n\n"), nil
 }

@@ -899,6 +899,31 @@ export type ContentDescriptor = {
   schema: unknown;
 };
 
+export type CreateApprovalParams = {
+  /** The turn that waits for the answer; a session means its last turn. */
+  turn: string | number;
+  /** Default: function_call. */
+  type?: ApprovalType;
+  /** function_call: the tool. */
+  tool_name?: string;
+  /** function_call: the tool's input. */
+  tool_input?: unknown;
+  /** The caller's id of the tool call. */
+  tool_use_id?: string;
+  /** human_contact: the question. */
+  message?: string;
+  /** human_contact: the topic, in a few words. */
+  subject?: string;
+  /** Answers to choose from: [{option_id,name,kind}]. */
+  options?: unknown;
+  /** Stored, and returned unchanged. */
+  channel?: unknown;
+  /** human_contact: a form to fill in, a flat JSON Schema object as in elicitation of the Agent Client Protocol. */
+  schema?: unknown;
+  /** human_contact: an address to open after the user agrees. */
+  url?: string;
+};
+
 export type DaemonBuild = {
   /** The daemon's version. */
   version: string;
@@ -1025,6 +1050,24 @@ export type Diff = {
   old_text?: string;
   new_text: string;
   line?: number;
+};
+
+export type DirectoriesParams = {
+  /** Default 20, at most 1000. */
+  limit?: number;
+};
+
+export type Directory = {
+  path: string;
+  /** The last activity of a session there. */
+  last_used: string;
+  /** Number of sessions. */
+  sessions: number;
+};
+
+export type DirectoryList = {
+  /** The last used first. */
+  directories: Array<Directory>;
 };
 
 export type DiscardParams = {
@@ -1431,6 +1474,8 @@ export type ItemsParams = {
   turn?: string | number;
   /** With turn: only items with this key. */
   key?: string;
+  /** In place of session: the agent's own id of its session, as in turn.get. */
+  agent_session_id?: string;
   /** Only items before the one with this id, for paging. */
   before?: number;
   /** Only items after the one with this id, the first ones; 0: from the first item on. Without it the result has the last ones. */
@@ -2264,10 +2309,12 @@ export type SetSessionParams = {
   skip_permissions_ms?: number;
   /** Directories in addition to working_dir that the agent may use from its next start on. */
   additional_directories?: Array<string>;
+  /** Default true: wait until a working agent has accepted its mode, model and options, and change nothing if it refuses one. false: return at once. If the agent then refuses one, its turn gets the error SETTING_REFUSED. */
+  wait?: boolean;
 };
 
 export type SetSessionResult = {
-  /** true: the agent is working and has accepted the change. false: it gets the change with the next prompt. */
+  /** true: the agent is working and has accepted the change. false: it gets the change with the next prompt, or the request did not wait. */
   live: boolean;
   /** As in turn.get. */
   turn: Turn;
@@ -2433,6 +2480,10 @@ export type StartParams = {
   draft?: boolean;
   /** A JSON object that is stored with the turn. */
   metadata?: unknown;
+  /** Subscribers get the turn's messages when they are complete, and no text.delta or thought.delta. */
+  quiet?: boolean;
+  /** Send the prompt to the project's chat: one session that continues from prompt to prompt, with the default agent or with agent. If the agent changes, the chat continues in a fork, and the new agent gets the transcript. */
+  chat?: boolean;
 };
 
 export type StartTerminalParams = {
@@ -3065,6 +3116,8 @@ export interface Methods {
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
   /** Lists the projects with sessions on this machine, the last used first. */
   "project.list": { params: Record<string, never>; result: ProjectList };
+  /** Lists the working directories of the sessions of the daemon's project, the last used first. */
+  "project.directories": { params: DirectoriesParams; result: DirectoryList };
   /** Restores the rules, trust and answers from before the project's directory was deleted and created again (replaced of project.list). Its sessions are kept in any case. data.kind is `project_not_found` if the project has no sessions. */
   "project.keep": { params: KeepProjectParams; result: KeptProject };
   /** Gives the sessions of a project to another directory, for example after a move to another disk. Refused if that directory has sessions (`bad_state`). An idle daemon of that project is ended first. Refused while it works or has clients, and for the project of the daemon that is asked (`bad_state`). Another value of data.kind: `project_not_found`. */
@@ -3091,6 +3144,8 @@ export interface Methods {
   "turn.list": { params: ListTurnsParams; result: TurnList };
   /** Returns a turn, without the items of the session. */
   "turn.get": { params: TurnParams; result: TurnResult };
+  /** Waits until the work on a turn has ended, and returns the turn. With gates this is the last turn that worked for them. $/cancelRequest ends only the waiting. */
+  "turn.wait": { params: TurnParams; result: TurnResult };
   /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
   "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
   /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue.changed. */
@@ -3171,6 +3226,8 @@ export interface Methods {
   "approval.list": { params: ApprovalListParams; result: ApprovalList };
   /** Returns an approval. */
   "approval.get": { params: ApprovalParams; result: ApprovalResult };
+  /** Asks whether a tool may run, or asks the user a question, and returns the approval at once. The turn waits for the answer, which comes as the event approval.closed, or from approval.get. Rules and modes may decide before the user. Refused (`bad_state`) if the turn has ended. */
+  "approval.create": { params: CreateApprovalParams; result: ApprovalResult };
   /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
   "approval.decide": { params: DecisionParams; result: DecisionResult };
   /** Lists the rules that decisions with a scope have made, the oldest first. */
@@ -3238,6 +3295,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "project.move",
   "project.forget",
   "editor.call",
+  "turn.wait",
   "attempt.start",
   "attempt.list",
   "attempt.choose",

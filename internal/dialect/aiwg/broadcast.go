@@ -19,6 +19,7 @@ import (
 // broadcasts sends AIWG's notifications about tasks (event.taskQueued and so on). A connection
 // joins by calling a method of the task family.
 type broadcasts struct {
+	hub func(context.Context) (*hub.Hub, error)
 	log *slog.Logger
 
 	watching sync.Mutex // guards the field below; held while a watch begins
@@ -28,8 +29,8 @@ type broadcasts struct {
 	members map[*server.Conn]*member
 }
 
-func newBroadcasts(log *slog.Logger) *broadcasts {
-	return &broadcasts{log: log, members: make(map[*server.Conn]*member)}
+func newBroadcasts(h func(context.Context) (*hub.Hub, error), log *slog.Logger) *broadcasts {
+	return &broadcasts{hub: h, log: log, members: make(map[*server.Conn]*member)}
 }
 
 // watch subscribes to the hub's events, once.
@@ -43,11 +44,16 @@ func (b *broadcasts) watch(h *hub.Hub) {
 
 // join makes the connection a member, if it is none, and holds its broadcasts back until the reply
 // is sent. A new member first gets the changes of tasks after since, if that is given; see
-// TaskStatsParams.
-func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
+// TaskStatsParams. It fails without a hub.
+func (b *broadcasts) join(ctx context.Context, since *int64) error {
+	h, err := b.hub(ctx)
+	if err != nil {
+		return err
+	}
+	b.watch(h)
 	conn := server.ConnFrom(ctx)
 	if conn == nil {
-		return
+		return nil
 	}
 	b.mu.Lock()
 	m := b.members[conn]
@@ -76,6 +82,7 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	b.mu.Unlock()
 	m.hold(1)
 	server.AfterReply(ctx, func() { m.hold(-1) })
+	return nil
 }
 
 // flushed waits until all members have all broadcasts so far, or ctx ends. It waits for all members

@@ -3,11 +3,11 @@ package aiwg
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -31,19 +31,21 @@ func Register(m native.Methods) (flush func(context.Context)) {
 		interrupt:  native.Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](m, "turn.interrupt"),
 		turns:      native.Call[protocol.ListTurnsParams, protocol.TurnList](m, "turn.list"),
 		turn:       native.Call[protocol.TurnParams, protocol.TurnResult](m, "turn.get"),
-		broadcasts: newBroadcasts(m.Logger),
+		items:      native.Call[protocol.ItemsParams, protocol.ItemList](m, "session.items"),
+		count:      native.Call[protocol.Empty, protocol.TurnCounts](m, "turn.count"),
+		broadcasts: newBroadcasts(m.Hub, m.Logger),
 	}
-	native.Handle(m, Family, "task.submit", "Starts a task, or queues it if no slot is free. The notifications event.task… report its "+
+	native.Compose(m, Family, "task.submit", "Starts a task, or queues it if no slot is free. The notifications event.task… report its "+
 		"progress.",
 		joined(t, t.submit), server.Releasing()) // it may make a worktree
-	native.Handle(m, Family, "task.cancel", "Cancels a queued task, or begins to stop a running one.", joined(t, t.cancel))
-	native.Handle(m, Family, "task.list", "Lists tasks, the newest first.", joined(t, t.list))
-	native.Handle(m, Family, "task.get", "Returns a task with its output so far.", joined(t, t.get))
-	native.Handle(
+	native.Compose(m, Family, "task.cancel", "Cancels a queued task, or begins to stop a running one.", joined(t, t.cancel))
+	native.Compose(m, Family, "task.list", "Lists tasks, the newest first.", joined(t, t.list))
+	native.Compose(m, Family, "task.get", "Returns a task with its output so far.", joined(t, t.get))
+	native.Compose(
 		m, Family, "task.stats", "Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed.",
 		t.stats,
 	)
-	native.Handle(m, ChatFamily, "chat.send", "Sends a message to the project's chat, a conversation that continues from task to task. It "+
+	native.Compose(m, ChatFamily, "chat.send", "Sends a message to the project's chat, a conversation that continues from task to task. It "+
 		"uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the "+
 		"transcript.", joined(t, t.chat))
 	native.Over(m, Family, "automation.status", "trigger.list", "Lists the configured triggers and their last executions.",
@@ -63,19 +65,23 @@ type tasks struct {
 	interrupt  func(context.Context, protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error)
 	turns      func(context.Context, protocol.ListTurnsParams) (protocol.TurnList, error)
 	turn       func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
+	items      func(context.Context, protocol.ItemsParams) (protocol.ItemList, error)
+	count      func(context.Context, protocol.Empty) (protocol.TurnCounts, error)
 	broadcasts *broadcasts
 }
 
 // joined wraps a handler so that its caller gets broadcasts.
-func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error)) func(context.Context, *hub.Hub, P) (R, error) {
-	return func(ctx context.Context, hb *hub.Hub, p P) (R, error) {
-		t.broadcasts.watch(hb)
-		t.broadcasts.join(ctx, hb, nil)
-		return h(ctx, hb, p)
+func joined[P, R any](t *tasks, h func(context.Context, P) (R, error)) func(context.Context, P) (R, error) {
+	return func(ctx context.Context, p P) (R, error) {
+		if err := t.broadcasts.join(ctx, nil); err != nil {
+			var none R
+			return none, err
+		}
+		return h(ctx, p)
 	}
 }
 
-func (t *tasks) submit(ctx context.Context, _ *hub.Hub, p SubmitTaskParams) (SubmitTaskResult, error) {
+func (t *tasks) submit(ctx context.Context, p SubmitTaskParams) (SubmitTaskResult, error) {
 	r, err := t.start(ctx, protocol.StartParams{
 		Prompt: p.Prompt, PromptContent: p.PromptContent, Title: p.Title, Agent: p.Agent, WorkingDir: p.CWD, Priority: protocol.Value(p.Priority),
 		AgentSettings: protocol.AgentSettings{Budget: p.Budget}, Gated: p.Gated, Source: domain.SourceTask,
@@ -90,16 +96,18 @@ func submitted(s domain.TurnInSession) SubmitTaskResult {
 // chatPriority is the priority of chat messages (AIWG): a user waits for the answer.
 const chatPriority = 5
 
-func (*tasks) chat(ctx context.Context, h *hub.Hub, p ChatParams) (SubmitTaskResult, error) {
+func (t *tasks) chat(ctx context.Context, p ChatParams) (SubmitTaskResult, error) {
 	priority := chatPriority
 	if p.Priority != nil {
 		priority = *p.Priority
 	}
-	s, err := h.Chat(ctx, p.Message, priority)
-	return submitted(s), err
+	r, err := t.start(ctx, protocol.StartParams{
+		Prompt: p.Message, Priority: priority, Chat: true, Metadata: json.RawMessage(`{"source":"ipc-chat"}`),
+	})
+	return submitted(r.Of), err
 }
 
-func (t *tasks) cancel(ctx context.Context, _ *hub.Hub, p TaskCancelParams) (TaskCancelResult, error) {
+func (t *tasks) cancel(ctx context.Context, p TaskCancelParams) (TaskCancelResult, error) {
 	_, err := t.interrupt(ctx,
 		protocol.InterruptTurnParams{Turn: protocol.Ref(p.TaskID), Reason: p.Reason})
 	return TaskCancelResult{Cancelled: err == nil}, err
@@ -110,7 +118,7 @@ const (
 	tasksAtMost    = 1000
 )
 
-func (t *tasks) list(ctx context.Context, _ *hub.Hub, p ListTasksParams) ([]*Task, error) {
+func (t *tasks) list(ctx context.Context, p ListTasksParams) ([]*Task, error) {
 	limit := uint(protocol.PageSize(p.Limit, tasksByDefault, tasksAtMost))
 	asked := protocol.ListTurnsParams{Agent: p.Agent, Before: protocol.Ref(p.Before), Limit: &limit}
 	for _, state := range p.State.States() {
@@ -124,30 +132,42 @@ func (t *tasks) list(ctx context.Context, _ *hub.Hub, p ListTasksParams) ([]*Tas
 	return protocol.Fit(list, protocol.Room(ctx)), err
 }
 
-func (t *tasks) get(ctx context.Context, h *hub.Hub, p TaskParams) (Task, error) {
+func (t *tasks) get(ctx context.Context, p TaskParams) (Task, error) {
 	r, err := t.turn(ctx, protocol.TurnParams{Turn: protocol.Ref(p.TaskID)})
 	if err != nil {
 		return Task{}, err
 	}
-	output, err := h.Query().Output(ctx, r.Turn.Of)
-	one := []*Task{taskOf(&r.Turn, output)}
+	said, err := t.items(ctx, protocol.ItemsParams{Turn: protocol.Ref(r.Turn.ID), Uncut: &protocol.UncutItems{Spoken: true}})
+	one := []*Task{taskOf(&r.Turn, outputOf(said))}
 	protocol.Fit(one, protocol.Room(ctx))
 	return *one[0], err
 }
 
-func (t *tasks) stats(ctx context.Context, h *hub.Hub, p TaskStatsParams) (TaskStats, error) {
-	t.broadcasts.watch(h)
-	t.broadcasts.join(ctx, h, p.Since)
-	counts, err := h.Query().Counts(ctx)
-	return statsOf(counts), err
+// outputOf returns the text of the agent's messages.
+func outputOf(l protocol.ItemList) string {
+	var texts []string
+	for _, i := range l.Items {
+		if i.Type == protocol.ItemMessage && i.Role == "assistant" {
+			texts = append(texts, i.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }
 
-func statsOf(counts domain.Counts) (s TaskStats) {
+func (t *tasks) stats(ctx context.Context, p TaskStatsParams) (TaskStats, error) {
+	if err := t.broadcasts.join(ctx, p.Since); err != nil {
+		return TaskStats{}, err
+	}
+	counts, err := t.count(ctx, protocol.Empty{})
+	return statsOf(counts.States), err
+}
+
+func statsOf[S ~string](counts map[S]int) (s TaskStats) {
 	in := map[string]*int{
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
 	for state, n := range counts {
-		if field := in[StateOf(state)]; field != nil {
+		if field := in[StateOf(domain.State(state))]; field != nil {
 			*field += n
 			s.Total += n
 		}

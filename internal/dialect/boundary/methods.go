@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -39,7 +39,10 @@ var Family = protocol.Family{Name: "boundary", Codes: map[string]protocol.Code{
 
 // Register registers the methods of application boundaries.
 func Register(m native.Methods) {
-	b := boundary{native: m, turn: native.Call[protocol.TurnParams, protocol.TurnResult](m, "turn.get")}
+	b := boundary{
+		native: m, work: native.NewWork(m),
+		interrupt: native.Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](m, "turn.interrupt"),
+	}
 	native.Over(m, Family, "askUser", "approval.ask", "Asks the user a question and waits for the answer. Cancelling the request withdraws "+
 		"the question, and so does the end of the connection unless keep is set.",
 		func(p AskUserParams) protocol.AskParams {
@@ -50,14 +53,14 @@ func Register(m native.Methods) {
 		func(p RequestPermissionParams) protocol.RequestParams {
 			return protocol.RequestParams{ToolName: p.ToolName, ToolInput: p.ToolInput, ToolUseID: p.ToolUseID, AskedIn: p.native()}
 		}, native.Same[protocol.Permission])
-	native.Handle(m, Family, "sendTask", "Starts a task and waits for the end of its work. If another client ends the task, the error is "+
+	native.Compose(m, Family, "sendTask", "Starts a task and waits for the end of its work. If another client ends the task, the error is "+
 		"-32004; if its gates still fail, -32002. Cancelling the request ends the task. The end of the connection does not. "+
 		"Meanwhile the caller gets notifications: progress {taskId, session_id, state, gate?}, whose state is that of a session or checking; "+
 		"with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and "+
 		"gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and finally complete {taskId, "+
 		"session_id, state, gates?}.",
 		b.sendTask, server.LongRunning())
-	native.Handle(m, Family, "cancelTask", "Cancels a queued task, or begins to stop a running one. A task that has ended is no error.",
+	native.Compose(m, Family, "cancelTask", "Cancels a queued task, or begins to stop a running one. A task that has ended is no error.",
 		b.cancelTask)
 	native.Compose(m, Family, "build", "Like build.run. A failed build is the error -32001.", b.build(false), server.LongRunning())
 	native.Compose(m, Family, "buildBackend", "Like build.run with backend. A failed build is the error -32001.", b.build(true),
@@ -88,8 +91,9 @@ func registerPreview(m native.Methods) {
 }
 
 type boundary struct {
-	native native.Methods
-	turn   func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
+	native    native.Methods
+	work      native.Work
+	interrupt func(context.Context, protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error)
 }
 
 // build returns build or buildBackend.
@@ -108,83 +112,59 @@ func (b boundary) build(backend bool) func(context.Context, BuildParams) (protoc
 	}
 }
 
-func (boundary) cancelTask(ctx context.Context, h *hub.Hub, p aiwg.TaskCancelParams) (CancelTaskResult, error) {
-	_, err := h.Interrupt(ctx, p.TaskID, p.Reason)
+func (b boundary) cancelTask(ctx context.Context, p aiwg.TaskCancelParams) (CancelTaskResult, error) {
+	_, err := b.interrupt(ctx, protocol.InterruptTurnParams{Turn: protocol.Ref(p.TaskID), Reason: p.Reason})
 	if native.KindOf(err) == domain.KindNotCancellable {
 		return CancelTaskResult{}, nil
 	}
 	return CancelTaskResult{Cancelled: err == nil}, err
 }
 
-func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p SendTaskParams) (SendTaskResult, error) {
-	since := h.Events().Last()
-	// A request that is cancelled now must not leave an unknown run behind.
-	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
-		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority,
-		Source:       domain.SourceTask,
-		SessionAlias: p.Thread, CallerID: p.TaskID, Gates: gate.Spec{Gates: p.Gates, MaxIterations: p.MaxIterations},
-	})
+func (b boundary) sendTask(ctx context.Context, p SendTaskParams) (SendTaskResult, error) {
+	h, err := b.native.Hub(ctx) // for the notifications
 	if err != nil {
 		return SendTaskResult{}, err
 	}
-	notices, err := b.reportTask(ctx, h, s, p, since)
+	since := h.Events().Last()
+	s, err := b.work.Start(ctx, p.Native())
 	if err != nil {
-		return SendTaskResult{}, b.native.Abandon(ctx, h, s, err)
+		return SendTaskResult{}, err
+	}
+	notices, err := reportTask(ctx, h, s, p, since)
+	if err != nil {
+		return SendTaskResult{}, b.work.Abandon(ctx, s, h.OrEnding(ctx, err))
 	}
 	defer notices.Close()
-	ended, loop, err := endOfWork(ctx, h, s)
+	ended, err := b.work.End(ctx, s)
 	if err != nil {
-		return SendTaskResult{}, b.native.Abandon(ctx, h, s, err)
-	}
-	if err := notices.CatchUp(ctx); err != nil {
 		return SendTaskResult{}, err
 	}
-	r, err := sentTask(s, ended, loop)
-	if err == nil || loop != nil && loop.State == domain.LoopFailed {
-		r.Gates = b.gatesOf(ctx, s)
+	if err := notices.CatchUp(ctx); err != nil {
+		return SendTaskResult{}, h.OrEnding(ctx, err)
 	}
-	notices.reportEnd(ctx, r, ended)
-	if loop != nil && loop.State == domain.LoopFailed {
-		return SendTaskResult{}, gateFailed(s, r, *loop)
+	failed := ended.Gates != nil && ended.Gates.State == domain.LoopFailed
+	r, err := sentTask(s, ended)
+	if err == nil || failed {
+		r.Gates = ended.Gates
+	}
+	notices.reportEnd(ctx, r, ended.Of)
+	if failed {
+		return SendTaskResult{}, gateFailed(s, r)
 	}
 	return r, err
 }
 
-// gatesOf returns the state of a task's gates, or nil.
-func (b boundary) gatesOf(ctx context.Context, s domain.TurnInSession) *protocol.Gates {
-	r, err := b.turn(ctx, protocol.TurnParams{Turn: protocol.Ref(s.HumanLayerSession)})
-	if err != nil { // the turn was just read
-		return nil
-	}
-	return r.Turn.Gates
-}
-
-// endOfWork waits until the work on a task has ended. It returns the last session, and the state of
-// the gates or nil.
-func endOfWork(ctx context.Context, h *hub.Hub, s domain.TurnInSession) (ended domain.TurnInSession, loop *domain.GateLoop, err error) {
-	l, has, err := h.Gates().Await(ctx, s.Turn.ID)
-	if err != nil {
-		return s, nil, err
-	}
-	if !has {
-		ended, err = h.Await(ctx, s.HumanLayerSession)
-		return ended, nil, err
-	}
-	ended, err = h.Query().ByTurn(ctx, l.Turn)
-	return ended, &l, err
-}
-
 // sentTask returns the result of a task to the client that waited for it.
-func sentTask(sent, s domain.TurnInSession, loop *domain.GateLoop) (SendTaskResult, error) {
-	name := domain.TaskName(sent.Task)
+func sentTask(sent domain.TurnInSession, ended protocol.Turn) (SendTaskResult, error) {
+	name, s, gates := domain.TaskName(sent.Task), ended.Of, ended.Gates
 	switch {
 	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
 		return SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
 	case protocol.IsContextOverflow(s.Turn):
 		return SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name,
 			cmp.Or(s.Error, "the agent's model has no room for it"))
-	case s.State == domain.Completed && loop != nil && loop.State == domain.LoopStopped:
-		return SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
+	case s.State == domain.Completed && gates != nil && gates.State == domain.LoopStopped:
+		return SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, gates.Reason)
 	}
 	return SendTaskResult{
 		TaskID: name, SessionID: sent.HumanLayerSession, State: string(aiwg.StateOf(s.State)), Result: s.Result, Error: s.Error,
@@ -193,18 +173,13 @@ func sentTask(sent, s domain.TurnInSession, loop *domain.GateLoop) (SendTaskResu
 	}, nil
 }
 
-func gateFailed(s domain.TurnInSession, r SendTaskResult, l domain.GateLoop) error {
-	failing := l.Failing()
-	f := GateFailure{
-		Kind: "gate_failed", Gates: protocol.GateResultsOf(failing), Reason: l.Reason, Iterations: l.Iteration, MaxIterations: l.MaxIterations,
-		TaskID: domain.TaskName(s.Task), SessionID: s.HumanLayerSession, Result: r.Result,
-	}
-	var names []string
-	for _, one := range failing {
-		names = append(names, one.Gate)
-	}
-	f.Gate, f.Findings = f.Gates[0].Gate, f.Gates[0].Findings
-	return server.NewError(codeGateFailed, "Gate failed: "+strings.Join(names, ", ")+": "+l.Reason, f)
+func gateFailed(s domain.TurnInSession, r SendTaskResult) error {
+	g := r.Gates
+	failing := slices.DeleteFunc(slices.Clone(g.Results), func(one protocol.GateResult) bool { return one.Passed })
+	return server.NewError(codeGateFailed, "Gate failed: "+strings.Join(g.Failing, ", ")+": "+g.Reason, GateFailure{
+		Kind: "gate_failed", Gate: failing[0].Gate, Findings: failing[0].Findings, Gates: failing, Reason: g.Reason, Iterations: g.Iteration,
+		MaxIterations: g.MaxIterations, TaskID: domain.TaskName(s.Task), SessionID: s.HumanLayerSession, Result: r.Result,
+	})
 }
 
 // A taskReports reports the progress of a task to the client that sent it.
@@ -220,7 +195,7 @@ type taskReports struct {
 }
 
 // reportTask starts the reports.
-func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.TurnInSession, p SendTaskParams, since int64) (*taskReports, error) {
+func reportTask(ctx context.Context, h *hub.Hub, s domain.TurnInSession, p SendTaskParams, since int64) (*taskReports, error) {
 	n := &taskReports{
 		conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Turn.ID: true},
 	}

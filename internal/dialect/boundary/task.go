@@ -27,6 +27,14 @@ func (p SendTaskParams) Check() error {
 	return protocol.NotEmpty("prompt", cmp.Or(strings.TrimSpace(p.Prompt), p.Task))
 }
 
+// Native returns the parameters of session.start.
+func (p SendTaskParams) Native() protocol.StartParams {
+	return protocol.StartParams{
+		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, WorkingDir: p.CWD, Title: p.Title, Priority: p.Priority,
+		Source: domain.SourceTask, Alias: p.Thread, TurnID: p.TaskID, Gated: p.Gated,
+	}
+}
+
 type SendTaskResult struct {
 	TaskID     string          `json:"taskId"`
 	SessionID  string          `json:"session_id" doc:"The session id of the same run."`

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -26,20 +25,17 @@ func TestExecuteResultOfEachEnd(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(b))
 	}
-	assert.Equal(t, "claude", specOf(t, ExecuteParams{AgenticTool: "claude-code"}).Agent)
-	assert.Equal(t, "x", specOf(t, ExecuteParams{AgenticTool: "claude-code", Agent: "x"}).Agent)
-	assert.Equal(t, 5*time.Minute, specOf(t, ExecuteParams{TimeoutMS: -1}).Timeout)
+	assert.Equal(t, "claude", ExecuteParams{AgenticTool: "claude-code"}.Native().Agent)
+	assert.Equal(t, "x", ExecuteParams{AgenticTool: "claude-code", Agent: "x"}.Native().Agent)
+	assert.Equal(t, 5*time.Minute, limitOf(-1))
 }
 
 // A time limit that is too long is the longest.
 func TestTimeLimits(t *testing.T) {
-	assert.Equal(t, time.Hour, specOf(t, ExecuteParams{TimeoutMS: time.Hour.Milliseconds()}).Timeout)
-	assert.Equal(t, protocol.LongestDuration, specOf(t, ExecuteParams{TimeoutMS: 1 << 62}).Timeout)
+	assert.Equal(t, time.Hour, limitOf(time.Hour.Milliseconds()))
+	assert.Equal(t, protocol.LongestDuration, limitOf(1<<62))
 }
 
-func specOf(t *testing.T, p ExecuteParams) hub.LaunchSpec {
-	t.Helper()
-	spec, err := executeSpec(p)
-	require.NoError(t, err)
-	return spec
+func limitOf(ms int64) time.Duration {
+	return protocol.Milliseconds(*ExecuteParams{TimeoutMS: ms}.Native().TimeoutMS)
 }

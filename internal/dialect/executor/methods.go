@@ -3,7 +3,7 @@ package executor
 import (
 	"cmp"
 	"context"
-	"time"
+	"math"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/transcript"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -30,60 +29,61 @@ const defaultExecuteMS = 300_000
 // be one. A session token is optional, since all clients belong to the same user. A wrong token, or one
 // of another conversation, is refused.
 func Register(m native.Methods) {
-	e := executor{native: m, terminal: native.Call[protocol.StartTerminalParams, protocol.StartTerminalResult](m, "terminal.start")}
-	native.Handle(m, Family, "execute_prompt", "Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the "+
+	e := executor{
+		native: m, work: native.NewWork(m),
+		interrupt: native.Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](m, "turn.interrupt"),
+		terminal:  native.Call[protocol.StartTerminalParams, protocol.StartTerminalResult](m, "terminal.start"),
+	}
+	native.Compose(m, Family, "execute_prompt", "Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the "+
 		"request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its "+
 		"ids.", e.execute, server.LongRunning())
-	native.Handle(m, Family, "stop_task", "Begins to stop a task. An unknown task, or one that has ended, is no error.", e.stop)
-	native.Handle(m, Family, "cancel_task", "Same as stop_task; usually sent as a notification.", e.stop)
-	native.Handle(m, Family, "create_message", "Adds a message to a task's conversation.", e.createMessage)
+	native.Compose(m, Family, "stop_task", "Begins to stop a task. An unknown task, or one that has ended, is no error.", e.stop)
+	native.Compose(m, Family, "cancel_task", "Same as stop_task; usually sent as a notification.", e.stop)
+	native.Compose(m, Family, "create_message", "Adds a message to a task's conversation.", e.createMessage)
 	native.Compose(m, Family, "spawn_terminal", "Starts a program in a terminal that outlives this connection. Without a subscription, this "+
 		"connection gets its output as events terminal_output, and its end as terminal_exit.", e.spawn, server.LongRunning())
 }
 
 type executor struct {
-	native   native.Methods
-	terminal func(context.Context, protocol.StartTerminalParams) (protocol.StartTerminalResult, error)
+	native    native.Methods
+	work      native.Work
+	interrupt func(context.Context, protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error)
+	terminal  func(context.Context, protocol.StartTerminalParams) (protocol.StartTerminalResult, error)
 }
 
 func (p ExecuteParams) Check() error {
 	return protocol.NotEmpty("prompt", p.Prompt)
 }
 
-func executeSpec(p ExecuteParams) (hub.LaunchSpec, error) {
-	text, content, err := transcript.Prompt(p.Prompt, p.PromptContent.Content)
-	spec := hub.LaunchSpec{
-		Prompt: text, Content: content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
-		Timeout: protocol.Milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
-		SessionAlias: p.SessionID, CallerID: p.TaskID, Worktree: new(false), // the caller has chosen the directory
+// Native returns the parameters of session.start.
+func (p ExecuteParams) Native() protocol.StartParams {
+	limit := uint(defaultExecuteMS)
+	if p.TimeoutMS > 0 {
+		limit = uint(min(uint64(p.TimeoutMS), math.MaxUint))
 	}
-	if p.TimeoutMS <= 0 {
-		spec.Timeout = defaultExecuteMS * time.Millisecond
+	return protocol.StartParams{
+		Prompt: p.Prompt, PromptContent: p.PromptContent, Agent: cmp.Or(p.Agent, AgentOfTool(p.AgenticTool)), WorkingDir: p.CWD,
+		Mode: string(p.PermissionMode), TimeoutMS: &limit, Allowed: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
+		Worktree: new(false), // the caller has chosen the directory
+		Source:   domain.SourceExecute, Alias: p.SessionID, TurnID: p.TaskID,
 	}
-	if spec.Agent == "" {
-		spec.Agent = AgentOfTool(p.AgenticTool)
-	}
-	return spec, err
 }
 
-func (e executor) execute(ctx context.Context, h *hub.Hub, p ExecuteParams) (ExecuteResult, error) {
-	if err := checkConversation(ctx, h, p); err != nil {
+func (e executor) execute(ctx context.Context, p ExecuteParams) (ExecuteResult, error) {
+	if err := e.checkToken(ctx, p.SessionToken, p.SessionID); native.KindOf(err) == domain.KindTurnNotFound { // a new conversation
+		return ExecuteResult{}, &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
+	} else if err != nil {
 		return ExecuteResult{}, err
 	}
-	spec, err := executeSpec(p)
+	s, err := e.work.Start(ctx, p.Native())
 	if err != nil {
 		return ExecuteResult{}, err
 	}
-	// A request that is cancelled now must not leave an unknown run behind.
-	s, err := h.Launch(context.WithoutCancel(ctx), spec)
+	ended, err := e.work.End(ctx, s)
 	if err != nil {
 		return ExecuteResult{}, err
 	}
-	ended, err := h.Await(ctx, s.HumanLayerSession)
-	if err != nil {
-		return ExecuteResult{}, e.native.Abandon(ctx, h, s, err)
-	}
-	return executed(ended, p), nil
+	return executed(ended.Of, p), nil
 }
 
 func executed(s domain.TurnInSession, p ExecuteParams) ExecuteResult {
@@ -103,20 +103,25 @@ func executed(s domain.TurnInSession, p ExecuteParams) ExecuteResult {
 	return r
 }
 
-// checkConversation refuses a token that does not permit the conversation. A new conversation permits
-// each valid token.
-func checkConversation(ctx context.Context, h *hub.Hub, p ExecuteParams) error {
-	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.SessionID)
-	if native.KindOf(err) == domain.KindTurnNotFound {
-		return &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
+// calls runs do with the hub's [hub.ExecutorCalls]: only this system has session tokens, and clients that add a message
+// without a prompt.
+func (e executor) calls(ctx context.Context, do func(*hub.ExecutorCalls) error) error {
+	h, err := e.native.Hub(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	return h.OrEnding(ctx, do(h.ExecutorCalls()))
 }
 
-func (executor) stop(ctx context.Context, h *hub.Hub, p StopTaskParams) (StopTaskResult, error) {
-	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.TaskID)
+// checkToken refuses a token that does not permit the conversation that id names.
+func (e executor) checkToken(ctx context.Context, token, id string) error {
+	return e.calls(ctx, func(c *hub.ExecutorCalls) error { return c.CheckTokenOf(ctx, token, id) })
+}
+
+func (e executor) stop(ctx context.Context, p StopTaskParams) (StopTaskResult, error) {
+	err := e.checkToken(ctx, p.SessionToken, p.TaskID)
 	if err == nil {
-		_, err = h.Interrupt(ctx, p.TaskID, p.Reason)
+		_, err = e.interrupt(ctx, protocol.InterruptTurnParams{Turn: protocol.Ref(p.TaskID), Reason: p.Reason})
 	}
 	switch native.KindOf(err) {
 	case domain.KindTurnNotFound, domain.KindNotCancellable, domain.KindBadState:
@@ -125,21 +130,21 @@ func (executor) stop(ctx context.Context, h *hub.Hub, p StopTaskParams) (StopTas
 	return StopTaskResult{Stopped: err == nil}, err
 }
 
-func (executor) createMessage(ctx context.Context, h *hub.Hub, p CreateMessageParams) (CreateMessageResult, error) {
-	r, err := h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{
-		SessionToken: p.SessionToken, TaskID: p.TaskID,
-		Message: catalog.CreateMessage{Role: string(p.Message.Role), Content: p.Message.Content, Type: p.Message.Type},
+func (e executor) createMessage(ctx context.Context, p CreateMessageParams) (CreateMessageResult, error) {
+	var r catalog.CreateMessageResult
+	err := e.calls(ctx, func(c *hub.ExecutorCalls) (err error) {
+		r, err = c.AddMessage(ctx, catalog.CreateMessageParams{
+			SessionToken: p.SessionToken, TaskID: p.TaskID,
+			Message: catalog.CreateMessage{Role: string(p.Message.Role), Content: p.Message.Content, Type: p.Message.Type},
+		})
+		return err
 	})
 	return CreateMessageResult{MessageID: r.MessageID, CreatedAt: r.CreatedAt}, err
 }
 
 func (e executor) spawn(ctx context.Context, p SpawnTerminalParams) (protocol.StartTerminalResult, error) {
 	if p.SessionToken != "" {
-		h, err := e.native.Hub(ctx)
-		if err != nil {
-			return protocol.StartTerminalResult{}, err
-		}
-		if err := h.ExecutorCalls().CheckToken(p.SessionToken); err != nil {
+		if err := e.calls(ctx, func(c *hub.ExecutorCalls) error { return c.CheckToken(p.SessionToken) }); err != nil {
 			return protocol.StartTerminalResult{}, err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ApprovalList struct {
@@ -261,37 +260,18 @@ type CreateApprovalResult struct {
 	Status     string `json:"status" doc:"pending, unless a rule or a mode has decided already."`
 }
 
-// elicitationOf returns the form or address of the question.
-func (p CreateApprovalParams) elicitation() domain.Elicitation {
-	switch schema := protocol.OrAbsent(p.Schema); {
-	case schema != nil:
-		return domain.Elicitation{Mode: domain.ElicitForm, Schema: schema}
-	case p.URL != "":
-		return domain.Elicitation{Mode: domain.ElicitURL, URL: p.URL}
-	}
-	return domain.Elicitation{}
-}
-
+// Check refuses parameters without a run. approval.create checks the others.
 func (p CreateApprovalParams) Check() error {
-	if p.SessionID == "" {
-		if err := protocol.NotEmpty("run_id", p.RunID); err != nil {
-			return err
-		}
+	if p.SessionID != "" {
+		return nil
 	}
-	if p.Type == protocol.HumanContact {
-		return cmp.Or(protocol.NotEmpty("message", p.Message), p.checkOptions())
-	}
-	if p.elicitation().Mode != "" {
-		return server.InvalidParam(server.ParamError{
-			Param: "type", Expected: "human_contact, for a form or an address", Received: "function_call",
-		})
-	}
-	return cmp.Or(protocol.NotEmpty("tool_name", p.ToolName), p.checkOptions())
+	return protocol.NotEmpty("run_id", p.RunID)
 }
 
-func (p CreateApprovalParams) checkOptions() error {
-	if _, err := protocol.ReadOptions(p.Options); err != nil {
-		return server.InvalidParam(server.ParamError{Param: "options", Expected: "an array of {option_id,name,kind}", Received: "something else"})
+// Native returns the parameters of approval.create.
+func (p CreateApprovalParams) Native() protocol.CreateApprovalParams {
+	return protocol.CreateApprovalParams{
+		Turn: protocol.Ref(cmp.Or(p.RunID, p.SessionID)), Type: p.Type, ToolName: p.ToolName, ToolInput: p.ToolInput, ToolUseID: p.ToolUseID,
+		Message: p.Message, Subject: p.Subject, Options: p.Options, Channel: p.Channel, Schema: p.Schema, URL: p.URL,
 	}
-	return nil
 }

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -71,22 +69,19 @@ func (e *ConversationEvent) Texts() []*string {
 	return []*string{&e.Content, &e.ToolInputJSON, &e.ToolResultContent, &e.Refusal}
 }
 
-func getConversation(ctx context.Context, h *hub.Hub, p ConversationParams) (ConversationResult, error) {
-	id := p.SessionID
-	if id == "" {
-		s, err := h.Query().LastOfNative(ctx, p.ClaudeSessionID)
-		if err != nil {
-			return ConversationResult{}, err
-		}
-		id = s.HumanLayerSession
-	}
+func (m methods) conversation(ctx context.Context, p ConversationParams) (ConversationResult, error) {
 	most := protocol.Room(ctx)
-	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: IsLines(server.ConnFrom(ctx))}
-	c, err := h.Query().Transcript(ctx, id, page)
+	of := protocol.ItemsParams{Session: protocol.Ref(p.SessionID), Uncut: &protocol.UncutItems{
+		Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: IsLines(server.ConnFrom(ctx)),
+	}}
+	if p.SessionID == "" {
+		of.AgentSessionID = p.ClaudeSessionID
+	}
+	l, err := m.items(ctx, of)
 	if err != nil {
 		return ConversationResult{}, err
 	}
-	return conversationPage(eventsOf(c.Entries)[c.Before:], c.Total, p, most), nil
+	return conversationPage(eventsOf(l)[l.Skipped:], l.Total, p, most), nil
 }
 
 // eventsAtOnce limits the events of a result if the request has no limit: the client would wait for
@@ -105,22 +100,23 @@ func eventsAtMost(p ConversationParams, most int) int {
 	return int(min(*p.Limit, uint(fit)))
 }
 
-// eventsOf converts entries to events. A tool call with a result becomes two.
-func eventsOf(entries []query.Entry) []*ConversationEvent {
-	events := make([]*ConversationEvent, 0, len(entries)+len(entries)/2)
+// eventsOf converts items to events. A tool call with a result becomes two.
+func eventsOf(l protocol.ItemList) []*ConversationEvent {
+	events := make([]*ConversationEvent, 0, len(l.Items)+len(l.Items)/2)
 	add := func(e ConversationEvent) { events = append(events, &e) }
-	for _, e := range entries {
+	for _, i := range l.Items {
+		e := i.Of
 		event := ConversationEvent{
-			ID: 2 * e.ID, SessionID: e.SessionID, ClaudeSessionID: e.Native, EventType: e.Kind, CreatedAt: e.Created.UTC(),
+			ID: 2 * e.ID, SessionID: i.TurnUUID, ClaudeSessionID: l.Of.Session.NativeSession, EventType: e.Kind, CreatedAt: i.CreatedAt,
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
-		switch e.State {
+		switch domain.State(i.TurnState) {
 		case domain.Interrupted, domain.Failed, domain.TimedOut, domain.Cancelled:
-			event.SessionState = string(e.State)
+			event.SessionState = i.TurnState
 		}
-		if e.Kind != "tool_call" {
-			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, protocol.ItemData(e.Data)
-			if e.Cancelled {
+		if e.Kind != domain.ItemTool {
+			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !i.Open, e.Key, protocol.ItemData(e.Data)
+			if i.Withdrawn {
 				event.Status = "cancelled"
 			}
 			add(event)
@@ -129,12 +125,9 @@ func eventsOf(entries []query.Entry) []*ConversationEvent {
 		ended := e.Status == "completed" || e.Status == "failed"
 		result := event
 		event.Role = "assistant"
-		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e.Item), string(e.Input)
+		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e), string(e.Input)
 		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, protocol.ItemData(e.Data)
-		event.IsCompleted, event.ApprovalID = ended, e.Item.Approval
-		if e.Approval != nil {
-			event.ApprovalID, event.ApprovalStatus = e.Approval.ID, e.Approval.Status
-		}
+		event.IsCompleted, event.ApprovalID, event.ApprovalStatus = ended, i.Approval, i.ApprovalStatus
 		if details, ok := e.Data.(domain.ToolDetails); ok {
 			event.RefusedBy, event.Refusal = details.RefusedBy, details.Refusal
 			result.RefusedBy, result.Refusal = details.RefusedBy, details.Refusal
@@ -142,7 +135,7 @@ func eventsOf(entries []query.Entry) []*ConversationEvent {
 		add(event)
 		if ended || e.Result != "" {
 			result.ID++
-			result.EventType, result.Role, result.CreatedAt = "tool_result", "user", e.Updated.UTC()
+			result.EventType, result.Role, result.CreatedAt = "tool_result", "user", i.UpdatedAt
 			result.ToolResultForID, result.ToolResultContent, result.IsCompleted, result.Status = e.Key, e.Result, ended, e.Status
 			add(result)
 		}

@@ -3,13 +3,12 @@ package humanlayer
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/native"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -34,6 +33,8 @@ func Register(m native.Methods) {
 		decide:    native.Call[protocol.DecisionParams, protocol.DecisionResult](m, "approval.decide"),
 		subscribe: native.Call[protocol.SubscribeParams, protocol.SubscribeResult](m, "event.subscribe"),
 		turn:      native.Call[protocol.TurnParams, protocol.TurnResult](m, "turn.get"),
+		items:     native.Call[protocol.ItemsParams, protocol.ItemList](m, "session.items"),
+		set:       native.Call[protocol.SetSessionParams, protocol.SetSessionResult](m, "session.set"),
 	}
 	registerSessions(m, over)
 	registerSettings(m, over)
@@ -46,15 +47,15 @@ func Register(m native.Methods) {
 		over.follow)
 	native.Over(m, Family, "Unsubscribe", "event.unsubscribe", "Ends a subscription of this connection.",
 		func(p protocol.UnsubscribeParams) protocol.UnsubscribeParams { return p }, native.Same[protocol.Success])
-	native.Handle(m, Family, "getConversation", "Returns the conversation up to a session, with its tool calls, the oldest first. If not "+
+	native.Compose(m, Family, "getConversation", "Returns the conversation up to a session, with its tool calls, the oldest first. If not "+
 		"all fits, pass next_offset as offset to get more. Texts that are cut say so.",
-		getConversation)
+		over.conversation)
 	native.Over(m, Family, "getSessionSnapshots", "change.list", "Returns the files that a session changed, their diffs, and the decision "+
 		"about each change.",
 		func(p SessionParams) protocol.TurnParams { return protocol.TurnParams{Turn: protocol.Ref(p.SessionID)} }, snapshotsOf)
 }
 
-// methods are the native methods of which several make one of HumanLayer's.
+// methods are the native methods that [native.Compose] makes HumanLayer's of.
 type methods struct {
 	fork      func(context.Context, protocol.ForkParams) (protocol.Started, error)
 	prompt    func(context.Context, protocol.PromptParams) (protocol.Started, error)
@@ -62,6 +63,8 @@ type methods struct {
 	decide    func(context.Context, protocol.DecisionParams) (protocol.DecisionResult, error)
 	subscribe func(context.Context, protocol.SubscribeParams) (protocol.SubscribeResult, error)
 	turn      func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
+	items     func(context.Context, protocol.ItemsParams) (protocol.ItemList, error)
+	set       func(context.Context, protocol.SetSessionParams) (protocol.SetSessionResult, error)
 }
 
 func registerSessions(m native.Methods, over methods) {
@@ -123,9 +126,9 @@ func (m methods) continueSession(ctx context.Context, p ContinueParams) (Continu
 }
 
 func registerSettings(m native.Methods, over methods) {
-	native.Handle(m, Family, "updateSessionSettings", "Changes settings of a session's conversation. A working agent gets a new mode, model "+
+	native.Compose(m, Family, "updateSessionSettings", "Changes settings of a session's conversation. A working agent gets a new mode, model "+
 		"or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead.",
-		update)
+		over.update)
 	native.Over(m, Family, "updateSessionTitle", "session.rename", "Sets the title of a session's conversation.",
 		func(p UpdateTitleParams) protocol.RenameSessionParams {
 			return protocol.RenameSessionParams{Session: protocol.Ref(p.SessionID), Title: p.Title}
@@ -140,19 +143,24 @@ func registerSettings(m native.Methods, over methods) {
 			return protocol.Success{Success: true}
 		})
 	native.Compose(m, Family, "bulkArchiveSessions", "Archives the conversations of several sessions, or restores them.", over.archiveMany)
-	native.Handle(m, Family, "getRecentPaths", "Lists working directories of sessions, the last used first.", recentPaths)
+	native.Over(m, Family, "getRecentPaths", "project.directories", "Lists working directories of sessions, the last used first.",
+		func(p RecentPathsParams) protocol.DirectoriesParams { return protocol.DirectoriesParams(p) },
+		func(_ context.Context, l protocol.DirectoryList) RecentPathsResult {
+			r := RecentPathsResult{Paths: []RecentPath{}}
+			for _, d := range l.Directories {
+				r.Paths = append(r.Paths, RecentPath{Path: d.Path, LastUsed: d.LastUsed, UsageCount: d.Sessions})
+			}
+			return r
+		})
 }
 
-// update does not wait for the agent, as session.set does.
-func update(ctx context.Context, h *hub.Hub, p UpdateSettingsParams) (protocol.Success, error) {
-	c := domain.SettingsChanged{
-		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
-		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
-	}
-	if n := protocol.Value(p.SkipTimeoutMillis); n > 0 {
-		c.SkipUntil = h.Latest().Add(protocol.Milliseconds(n)).UTC()
-	}
-	_, err := h.Settings().Update(ctx, p.SessionID, c)
+func (m methods) update(ctx context.Context, p UpdateSettingsParams) (protocol.Success, error) {
+	skip := int64(min(uint64(protocol.Value(p.SkipTimeoutMillis)), math.MaxInt64))
+	_, err := m.set(ctx, protocol.SetSessionParams{
+		Session: protocol.Ref(p.SessionID), Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
+		SkipPermissions: p.SkipPermissions, SkipPermissionsMS: &skip, Archived: p.Archived,
+		AdditionalDirectories: p.AdditionalDirectories, Options: p.Options, Wait: new(false),
+	})
 	return protocol.Success{Success: err == nil}, err
 }
 
@@ -170,23 +178,12 @@ func (m methods) archiveMany(ctx context.Context, p ArchiveManyParams) (ArchiveM
 	return r, nil
 }
 
-const (
-	pathsByDefault = 20
-	pathsAtMost    = 1000
-)
-
-func recentPaths(ctx context.Context, h *hub.Hub, p RecentPathsParams) (RecentPathsResult, error) {
-	list, err := h.Query().RecentPaths(ctx, protocol.PageSize(p.Limit, pathsByDefault, pathsAtMost))
-	r := RecentPathsResult{Paths: []RecentPath{}}
-	for _, path := range list {
-		r.Paths = append(r.Paths, RecentPath{Path: path.Path, LastUsed: path.LastUsed.UTC(), UsageCount: path.Count})
-	}
-	return r, err
-}
-
 func registerApprovals(m native.Methods, over methods) {
-	native.Handle(m, Family, "createApproval", "Asks the user whether a tool may run, or another question. The answer comes as the event "+
-		"approval_resolved, or from getApproval.", createApproval)
+	native.Over(m, Family, "createApproval", "approval.create", "Asks the user whether a tool may run, or another question. The answer "+
+		"comes as the event approval_resolved, or from getApproval.",
+		CreateApprovalParams.Native, func(_ context.Context, r protocol.ApprovalResult) CreateApprovalResult {
+			return CreateApprovalResult{ApprovalID: r.Approval.ApprovalID, CallID: r.Approval.CallID, Status: r.Approval.Status}
+		})
 	native.Over(m, Family, "fetchApprovals", "approval.list", "Lists what waits for a human's answer, the oldest first.",
 		func(p FetchApprovalsParams) protocol.ApprovalListParams {
 			return protocol.ApprovalListParams{Turn: protocol.Ref(cmp.Or(p.SessionID, p.RunID))}
@@ -203,18 +200,6 @@ func registerApprovals(m native.Methods, over methods) {
 		m, Family, "sendDecision", "Answers an approval. The first answer wins: for a later one, success is false and error has the decision.",
 		over.sendDecision,
 	)
-}
-
-func createApproval(ctx context.Context, h *hub.Hub, p CreateApprovalParams) (CreateApprovalResult, error) {
-	options, err := protocol.ReadOptions(p.Options)
-	if err != nil {
-		return CreateApprovalResult{}, err // Check refuses it before
-	}
-	a, err := h.Approvals().Create(ctx, approval.Spec{
-		Turn: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
-		Subject: p.Subject, Options: options, Channel: p.Channel, Elicitation: p.elicitation(),
-	})
-	return CreateApprovalResult{ApprovalID: a.ID, CallID: a.CallID, Status: a.Status}, err
 }
 
 // longestName limits an id of a client in an error, in characters.

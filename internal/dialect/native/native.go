@@ -16,14 +16,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Methods are the native methods for a dialect, and the hub for what is no form of one of them. All
-// functions may be called from any goroutine.
+// Methods are the native methods for a dialect. All functions may be called from any goroutine.
 type Methods struct {
-	Registry *server.Registry // has the native methods, and gets those of the dialect
-	Hub      func(ctx context.Context) (*hub.Hub, error)
-	// Context returns the context of a request with the trust and the environment of its connection.
-	Context func(ctx context.Context) context.Context
-	Logger  *slog.Logger
+	Registry *server.Registry                            // has the native methods, and gets those of the dialect
+	Hub      func(ctx context.Context) (*hub.Hub, error) // for a dialect's own notifications and tokens
+	Logger   *slog.Logger
 }
 
 // Over registers a method as a form of a native one, with whose options it runs. to converts the
@@ -32,27 +29,24 @@ func Over[P, NP, NR, R any](
 	m Methods, f protocol.Family, name, native, doc string, to func(P) NP, from func(context.Context, NR) R,
 ) {
 	h, of := server.Handler[NP, NR](m.Registry, native)
-	options := []server.Option{server.Doc(doc)}
+	var options []server.Option
 	switch {
 	case of.Releasing:
 		options = append(options, server.Releasing())
 	case of.LongRunning:
 		options = append(options, server.LongRunning())
 	}
-	server.Handle(m.Registry, name, func(ctx context.Context, p P) (R, error) {
-		var none R
-		if err := check(p); err != nil {
-			return none, f.Error(err)
-		}
+	Compose(m, f, name, doc, func(ctx context.Context, p P) (R, error) {
 		r, err := h(ctx, to(p))
 		if err != nil {
-			return none, inFamily(f, err)
+			var none R
+			return none, err
 		}
 		return from(ctx, r), nil
 	}, options...)
 }
 
-// Compose registers a method that is made of several native ones ([Call]).
+// Compose registers a method that calls native ones ([Call]): several of them, or one with other options.
 func Compose[P, R any](
 	m Methods, f protocol.Family, name, doc string, h func(ctx context.Context, p P) (R, error), options ...server.Option,
 ) {
@@ -67,21 +61,6 @@ func Compose[P, R any](
 		}
 		return r, nil
 	}, append(options, server.Doc(doc))...)
-}
-
-// Handle registers a method that works on the hub.
-func Handle[P, R any](
-	m Methods, f protocol.Family, name, doc string, h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
-) {
-	Compose(m, f, name, doc, func(ctx context.Context, p P) (R, error) {
-		hb, err := m.Hub(ctx)
-		if err != nil {
-			var none R
-			return none, err
-		}
-		r, err := h(m.Context(ctx), hb, p)
-		return r, hb.OrEnding(ctx, err)
-	}, options...)
 }
 
 // Call returns the handler of a native method. It panics if there is no method with this name and these types,
@@ -123,9 +102,43 @@ func inFamily(f protocol.Family, err error) error {
 // Same returns its argument: a result that a dialect has in the native form.
 func Same[R any](_ context.Context, r R) R { return r }
 
+// Work starts turns for methods that wait for the end of their work.
+type Work struct {
+	start     func(context.Context, protocol.StartParams) (protocol.Started, error)
+	wait      func(context.Context, protocol.TurnParams) (protocol.TurnResult, error)
+	interrupt func(context.Context, protocol.InterruptTurnParams) (protocol.InterruptTurnResult, error)
+	logger    *slog.Logger
+}
+
+// NewWork returns the Work of a dialect, which calls it when it registers its methods.
+func NewWork(m Methods) Work {
+	return Work{
+		start:     Call[protocol.StartParams, protocol.Started](m, "session.start"),
+		wait:      Call[protocol.TurnParams, protocol.TurnResult](m, "turn.wait"),
+		interrupt: Call[protocol.InterruptTurnParams, protocol.InterruptTurnResult](m, "turn.interrupt"),
+		logger:    m.Logger,
+	}
+}
+
+// Start starts a turn. It ignores the end of ctx: a request that is cancelled now must not leave an unknown turn behind.
+func (w Work) Start(ctx context.Context, p protocol.StartParams) (domain.TurnInSession, error) {
+	r, err := w.start(context.WithoutCancel(ctx), p)
+	return r.Of, err
+}
+
+// End waits for the end of the work on a turn, and returns the last turn that worked for it. A cancelled request
+// ends the turn.
+func (w Work) End(ctx context.Context, s domain.TurnInSession) (protocol.Turn, error) {
+	r, err := w.wait(ctx, protocol.TurnParams{Turn: protocol.Ref(s.HumanLayerSession)})
+	if err != nil {
+		err = w.Abandon(ctx, s, err)
+	}
+	return r.Turn, err
+}
+
 // Abandon ends a turn whose request was cancelled. If the connection ended, the turn continues. It
 // returns the error of the request, which failed with err.
-func (m Methods) Abandon(ctx context.Context, h *hub.Hub, s domain.TurnInSession, err error) error {
+func (w Work) Abandon(ctx context.Context, s domain.TurnInSession, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
@@ -139,8 +152,10 @@ func (m Methods) Abandon(ctx context.Context, h *hub.Hub, s domain.TurnInSession
 	default:
 	}
 	data.Turn = "interrupted"
-	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.HumanLayerSession, "the request was cancelled"); err != nil {
-		m.Logger.Warn("cannot interrupt the run of a cancelled request", "task", name, "err", err)
+	if _, err := w.interrupt(context.WithoutCancel(ctx), protocol.InterruptTurnParams{
+		Turn: protocol.Ref(s.HumanLayerSession), Reason: "the request was cancelled",
+	}); err != nil {
+		w.logger.Warn("cannot interrupt the run of a cancelled request", "task", name, "err", err)
 	}
 	return server.NewError(
 		server.CodeCancelled, fmt.Sprintf("Request cancelled: its run %s is interrupted; continueSession continues it", name), data,

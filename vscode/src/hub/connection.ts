@@ -436,7 +436,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Methods that are safe to repeat: the second time they change nothing. */
-const repeatable = /\.(list|get|search|items|export|count)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
+const repeatable = /\.(list|get|search|items|export|count|wait|directories)$|^(approval\.decide|turn\.(interrupt|edit|move)|session\.archive|terminal\.attach)$/;
 
 /**
  * mayRetry reports whether to send a request to the next daemon. A request that was pending when its daemon died (-32042) may
