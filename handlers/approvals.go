@@ -99,7 +99,7 @@ func createApproval(ctx context.Context, h *hub.Hub, p protocol.CreateApprovalPa
 	if err != nil {
 		return protocol.ApprovalResult{}, err
 	}
-	return fitted(ctx, approvalOf(a, s)), nil
+	return fitted(ctx, approvalOf(h, a, s)), nil
 }
 
 func checkDecision(p protocol.DecisionParams) error {
