@@ -182,8 +182,9 @@ func newApproveCommand(s *settings) *cobra.Command {
 	d := protocol.DecisionParams{Decision: protocol.Approve}
 	var input, option string
 	cmd := &cobra.Command{
-		Use:   "allow ID",
-		Short: "Allow an agent's request",
+		Use:     "allow ID",
+		Aliases: []string{"approve"},
+		Short:   "Allow an agent's request",
 		Long: "Allow an agent's request: once, or from now on with --scope. With --edit-input the\n" +
 			"tool runs with another input.\n\n" +
 			"approvals show lists the agent's own answers, and what a rule would allow.\n" + hubStatusHelp,

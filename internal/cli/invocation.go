@@ -276,7 +276,7 @@ func otherName(under, word string) string {
 		return "agents"
 	case "duet-rpc approvals list", "duet-rpc approvals ls":
 		return "approvals"
-	case "duet-rpc approvals approve", "duet-rpc approvals yes":
+	case "duet-rpc approvals yes":
 		return "allow"
 	case "duet-rpc approvals no", "duet-rpc approvals reject":
 		return "deny"

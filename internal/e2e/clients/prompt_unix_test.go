@@ -115,7 +115,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			}
 			p := startPrompt(s, t, "hello")
 			p.sees("1.1 · agent scripted · "+s.Root, "? Write demo.txt", "+Turn 1: hello", "[?] Keys: ")
-			p.types("maybe", "please type y, n, t, a, p or e")
+			p.types("maybe", "please type y, n, t, s, p, e or ?")
 			p.sees("[?] Keys: ") // the prompt discards earlier input
 			p.types("y", "completed; go on with: duet-rpc prompt --continue 1 \"…\"")
 			said := p.endsWith(0)
@@ -164,7 +164,7 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 		return editor.Await("another question", func(e e2e.Event) bool { return e.Type == "new_approval" && e.Seq > after.Seq })
 	}
 	decide(asked, "approve", "from afar", "")
-	p.sees("approved in another client: from afar")
+	p.sees("allowed in another client: from afar")
 	asked = nextQuestion(asked)
 	p.sees("[?] Keys: ")
 	p.types("y") // possibly meant for the first question
@@ -675,7 +675,7 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	p.presses("y") // before the first question
 	p.sees("[?] Keys: ")
 	p.presses("x", "please type y, n", "[?] Keys: ")
-	p.presses("y", ": y\n", "[?] Keys: ")
+	p.presses("y", "y\n", "[?] Keys: ")
 	p.presses("n") // denies at once
 	p.sees("[?] Keys: ")
 	p.presses("t", "Why not? ")
@@ -837,7 +837,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("[?] Keys: ")
 			p.presses("q")
 			assert.Equal(t, 0, p.status(), p.tty.Printed)
-			assert.Equal(t, 1, strings.Count(p.tty.Printed.String(), "Allow?"), "approvals asks a skipped question once: %s", p.tty.Printed)
+			assert.Equal(t, 1, strings.Count(p.tty.Printed.String(), "[y] Allow"), "approvals asks a skipped question once: %s", p.tty.Printed)
 
 			p = startOnTerminal(s, t, 60, "approvals", "--once")
 			p.sees("[?] Keys: ")

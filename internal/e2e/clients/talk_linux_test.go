@@ -240,8 +240,8 @@ func TestASessionAsksAgainWhenItsHubDies(t *testing.T) {
 			p.sees("left open: `duet-rpc approvals` asks again")
 		},
 		"elsewhere": func(s *e2e.Site, p *prompting) {
-			s.Run("approvals", "approve", strings.Fields(s.Run("approvals", "--list"))[5])
-			p.sees("approved in", "I wrote demo.txt")
+			s.Run("approvals", "allow", strings.Fields(s.Run("approvals", "--list"))[5])
+			p.sees("allowed in", "I wrote demo.txt")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
