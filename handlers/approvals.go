@@ -136,7 +136,7 @@ func approvalOf(h *hub.Hub, a domain.Approval, s domain.TurnInSession) *protocol
 		SessionUUID: s.Session.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: protocol.TimeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: protocol.TimeOrNil(a.Deadline),
-		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
+		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), TextMember: protocol.TextMember(a.InputEditable(), a.Input), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly,
 		Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Session.CWD, a.Diffs), Channel: a.Channel,
 		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(rule), TakesComment: a.TakesComment(),

@@ -80,7 +80,7 @@ func ApprovalOf(e eventstream.Event, d *protocol.ApprovalOpenedEvent) Approval {
 	return Approval{
 		Approval: protocol.Approval{
 			ApprovalID: d.ApprovalID, CallID: d.CallID, TurnUUID: e.TurnUUID, Turn: e.Turn, Session: e.Session, Stale: d.Stale,
-			Reopens: d.Reopens, Reopened: d.Reopened, ToolName: d.ToolName, ToolInput: d.ToolInput, Editable: d.Editable,
+			Reopens: d.Reopens, Reopened: d.Reopened, ToolName: d.ToolName, ToolInput: d.ToolInput, Editable: d.Editable, TextMember: d.TextMember,
 			Ambiguity: d.Ambiguity, ToolUseID: d.ToolUseID, ToolKind: d.ToolKind, Title: d.Title, Subject: d.Subject,
 			Options: d.Options, OptionsOnly: d.OptionsOnly, Declinable: d.Declinable, Paths: d.Paths, Details: d.Details,
 			Plan: d.Plan, Rules: d.Rules, TakesComment: d.TakesComment, Truncated: d.Truncated, Type: d.Type,

@@ -154,6 +154,7 @@ type Approval struct {
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
 	Editable     bool            `json:"input_editable" doc:"Whether a decision may have updated_input. Most agents would run the tool with their own input anyway."`
+	TextMember   string          `json:"input_text_member,omitempty" doc:"The member of tool_input that has the text that the tool writes or runs: a file, a part of a file, or a command. An editor shows that text, and updated_input has the changed one. Absent: the input is edited as JSON."`
 	Ambiguity    string          `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once."`
 	ToolUseID    string          `json:"tool_use_id,omitempty" doc:"The agent's id of the waiting tool call, as in events and the items of a session. Agents reuse ids in other sessions."`
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`

@@ -93,6 +93,7 @@ type ApprovalOpenedEvent struct {
 	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
 	ToolKind     string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Editable     bool            `json:"input_editable" doc:"Whether a decision may have updated_input."`
+	TextMember   string          `json:"input_text_member,omitempty" doc:"The member of tool_input to edit as a text."`
 	Ambiguity    string          `json:"input_ambiguity,omitempty" doc:"Why programs may read tool_input differently."`
 	Title        string          `json:"title,omitempty" doc:"The question, for people."`
 	Subject      string          `json:"subject,omitempty"`

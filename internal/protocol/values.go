@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // ReadOptions decodes a client's options.
@@ -84,6 +85,14 @@ func filesInWords(pattern string) string {
 		return "in " + dir + " and below"
 	}
 	return pattern
+}
+
+// TextMember returns [Approval.TextMember].
+func TextMember(editable bool, input json.RawMessage) string {
+	if !editable {
+		return ""
+	}
+	return toolinput.TextMember(input)
 }
 
 // ItemData encodes the data of an item's kind as an object, or returns nil.

@@ -234,6 +234,8 @@ export type Approval = {
   tool_input: unknown;
   /** Whether a decision may have updated_input. Most agents would run the tool with their own input anyway. */
   input_editable: boolean;
+  /** The member of tool_input that has the text that the tool writes or runs: a file, a part of a file, or a command. An editor shows that text, and updated_input has the changed one. Absent: the input is edited as JSON. */
+  input_text_member?: string;
   /** Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once. */
   input_ambiguity?: string;
   /** The agent's id of the waiting tool call, as in events and the items of a session. Agents reuse ids in other sessions. */
@@ -335,6 +337,8 @@ export type ApprovalOpenedEvent = {
   tool_kind?: string;
   /** Whether a decision may have updated_input. */
   input_editable: boolean;
+  /** The member of tool_input to edit as a text. */
+  input_text_member?: string;
   /** Why programs may read tool_input differently. */
   input_ambiguity?: string;
   /** The question, for people. */

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // received takes input for a question, and shows it. ok is false if its line is not complete yet.
@@ -107,6 +108,8 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: needsPrompt(q)}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
+	case a.expected == aText:
+		return a.withText(q, line.text)
 	case a.expected == anInput:
 		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
 			if line.text == "" {
@@ -322,6 +325,24 @@ func oneOf(keys []domain.Answer) string {
 	return names[0]
 }
 
+// typesText reports whether the user edits a text of one line, such as a command, below the question.
+func (a *asker) typesText(q asked) bool {
+	text := toolinput.Text(q.ToolInput, q.TextMember)
+	return a.mode == eachKey && text != "" && !strings.Contains(text, "\n") && text == term.Exact(text)
+}
+
+// withText makes a decision from an edited text of one line.
+func (a *asker) withText(q asked, text string) (d protocol.DecisionParams, again bool) {
+	switch text {
+	case "":
+		a.expected = anAnswer
+		return d, true
+	case toolinput.Text(q.ToolInput, q.TextMember):
+		return protocol.DecisionParams{Decision: protocol.Approve}, false
+	}
+	return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: toolinput.WithText(q.ToolInput, q.TextMember, text)}, false
+}
+
 // longestLine is the longest line, in bytes, that any terminal can deliver: Linux takes 4,096,
 // macOS 1,024.
 const longestLine = 1000
@@ -331,7 +352,10 @@ func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
 		a.view.Note("this agent accepts no other input; type t, and then what to run instead")
-	case editorName() != "":
+	case a.typesText(q):
+		a.expected = aText
+		a.unfinished.Set(toolinput.Text(q.ToolInput, q.TextMember))
+	case editorName() != "", a.mode == eachKey && hasEditor():
 		a.editWith(q)
 	case len(q.ToolInput) > longestLine:
 		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals allow " + ShortID(q.ApprovalID) + " --edit-input JSON")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -68,6 +69,45 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	a, q, side = asking(tool)
 	decides(t, a, q, "e", "y")
 	assert.Contains(t, side.String(), "duet-rpc approvals allow 12345678 --edit-input JSON")
+}
+
+// A text of one line is edited below the question. A longer one is edited as it is, not as JSON.
+func TestTheTextOfATool(t *testing.T) {
+	tool := hubclient.Approval{Approval: protocol.Approval{
+		ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1.0}`), Editable: true,
+		TextMember: "command",
+	}}
+	for typed, want := range map[string]protocol.DecisionParams{
+		"ls":    {Decision: "approve"},
+		"ls -l": {Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"ls -l","n":1.0}`)},
+	} {
+		a, q, _ := asking(tool)
+		a.mode = eachKey
+		assert.Equal(t, want, decides(t, a, q, "e", typed))
+		assert.Equal(t, "ls", a.unfinished.Text(), "what the user edits")
+	}
+	a, q, _ := asking(tool)
+	a.mode = eachKey
+	assert.Equal(t, denial, decides(t, a, q, "e", "", "n"), "an empty line goes back")
+
+	tool.ToolName, tool.Paths, tool.ToolInput, tool.TextMember = "Edit", []string{"/p/a.go"}, json.RawMessage(`{"old_string":"x\n","new_string":"y\n"}`), "new_string"
+	before := "x\nw\n"
+	tool.Diffs = []domain.Diff{{Path: "/p/a.go", OldText: &before, NewText: "y\nw\n"}}
+	_, q, _ = asking(tool)
+	assert.False(t, a.typesText(q))
+	name, text := editable(q)
+	assert.Equal(t, []string{"a.go", "y\n"}, []string{name, text})
+	input, err := changedInput(q, "z\n")
+	require.NoError(t, err)
+	assert.Equal(t, "z\nw\n", withInput(q.Approval, input).Diffs[0].NewText)
+
+	q.TextMember = ""
+	name, _ = editable(q)
+	assert.Equal(t, "input.json", name)
+	for _, none := range []string{"{", "null", "7"} {
+		_, err := changedInput(q, none)
+		assert.Error(t, err, none)
+	}
 }
 
 // In the inbox the prompt, and the list after a wrong key, have the keys that leave it open and quit.

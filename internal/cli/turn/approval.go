@@ -170,6 +170,7 @@ func wholeApproval(ctx context.Context, c *client.Client, a hubclient.Approval) 
 		return a
 	}
 	a.ToolInput, a.Diff, a.Plan, a.Details, a.Truncated = whole.ToolInput, whole.Diff, whole.Plan, whole.Details, whole.Truncated
+	a.TextMember = whole.TextMember
 	a.Type, a.ToolName, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.ToolName, whole.Title, whole.Subject, whole.Options, whole.Reopened
 	a.Elicitation, a.OptionsOnly, a.Declinable = whole.Elicitation, whole.OptionsOnly, whole.Declinable
 	return a

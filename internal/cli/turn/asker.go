@@ -32,6 +32,7 @@ const (
 	aReason           // for the denial
 	aPattern          // of the rule to store
 	anInput           // for the tool, edited
+	aText             // of the tool's input, edited
 )
 
 // asker asks questions on the terminal, one at a time. Only the goroutine of Attend uses it.
@@ -154,7 +155,7 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 // giveUp ends an unfinished answer, whose question is gone. The next prompt of the session gets what
 // the user typed.
 func (a *asker) giveUp() {
-	if a.expected == aPattern { // the user did not type it
+	if a.expected == aPattern || a.expected == aText { // the user did not type it
 		a.unfinished = term.EditedLine{}
 	}
 	a.expected = anAnswer
@@ -317,6 +318,8 @@ func (a *asker) promptFor(q asked) string {
 			return "Return stores the rule, an empty line goes back: "
 		}
 		return "Return agrees, another pattern replaces it, . goes back: "
+	case aText:
+		return "Return allows it with your edit, an empty line goes back: "
 	case anInput:
 		return "New input (one line of JSON): "
 	}

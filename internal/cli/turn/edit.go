@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // withEdited makes a decision from a key after the input was edited.
@@ -46,42 +48,74 @@ func keysOfEdited() []domain.Answer {
 	return list
 }
 
-// editWith opens the tool's input in the user's editor. That decides nothing: the new input is
-// shown and the question repeated.
+// editWith opens in the user's editor what the tool writes or runs, or else its input as JSON. That
+// decides nothing: what is edited is shown and the question repeated.
 func (a *asker) editWith(q asked) {
-	was := pretty(q.ToolInput)
+	name, was := editable(q)
 	text := was
 	if a.draft.question == q.ApprovalID {
 		text = a.draft.text
 	}
-	text, err := a.inEditor("input.json", text)
+	text, err := a.inEditor(name, text)
 	switch {
 	case err != nil:
 		a.view.Note("the editor: " + err.Error())
 		return
-	case strings.TrimSpace(text) == "", text == was:
+	case text == was, strings.TrimSpace(text) == "" && q.TextMember == "":
 		a.draft = draft{}
-		a.view.Note("the input is unchanged")
+		a.view.Note("nothing is changed")
 		a.show(q)
 		return
 	}
 	a.draft = draft{question: q.ApprovalID, text: text}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
-		why := "it is null"
-		if err != nil {
-			why = err.Error()
-		}
-		a.view.Note("that is no JSON object: " + why + "; e edits it again")
+	if a.draft.input, err = changedInput(q, text); err != nil {
+		a.view.Note("that is no JSON object: " + err.Error() + "; e edits it again")
 		return
+	}
+	lines, _ := sheetOf(withInput(q.Approval, a.draft.input), q.dir, false).Excerpt("")
+	a.view.lines(lines)
+}
+
+// editable returns the text that the user edits, and the name of the file for it.
+func editable(q asked) (name, text string) {
+	switch text = toolinput.Text(q.ToolInput, q.TextMember); {
+	case q.TextMember == "":
+		return "input.json", pretty(q.ToolInput)
+	case len(q.Paths) == 1:
+		return filepath.Base(q.Paths[0]), text
+	case q.TextMember == "command":
+		return "command.sh", text
+	}
+	return "text", text
+}
+
+// changedInput returns the input that an edited text makes.
+func changedInput(q asked, text string) (json.RawMessage, error) {
+	if q.TextMember != "" {
+		return toolinput.WithText(q.ToolInput, q.TextMember, text), nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		return nil, err
+	} else if members == nil {
+		return nil, errors.New("it is null")
 	}
 	var line bytes.Buffer
 	_ = json.Compact(&line, []byte(text)) // it was parsed just now
-	a.draft.input = line.Bytes()
-	changed := q.Approval
-	changed.ToolInput, changed.Diff, changed.Diffs, changed.Options, changed.Truncated = a.draft.input, "", nil, nil, false
-	lines, _ := sheetOf(changed, q.dir, false).Excerpt("")
-	a.view.lines(lines)
+	return line.Bytes(), nil
+}
+
+// withInput returns a question with an edited input, and the change that it makes if that is known.
+func withInput(a hubclient.Approval, input json.RawMessage) hubclient.Approval {
+	was, is := toolinput.Text(a.ToolInput, a.TextMember), toolinput.Text(input, a.TextMember)
+	diffs := a.Diffs
+	a.ToolInput, a.Diff, a.Diffs, a.Options, a.Truncated = input, "", nil, nil, false
+	if len(diffs) == 1 && was != "" && strings.Count(diffs[0].NewText, was) == 1 {
+		d := diffs[0]
+		d.NewText = strings.Replace(d.NewText, was, is, 1)
+		a.Diffs = []domain.Diff{d}
+	}
+	return a
 }
 
 // inEditor opens a text in the editor, in a file with this name. Signals meanwhile go to the editor, except those that
@@ -141,6 +175,12 @@ func anEditor() (string, error) {
 		}
 	}
 	return "", errors.New("none is known; set EDITOR to the command of one, such as nano")
+}
+
+// hasEditor reports whether there is an editor.
+func hasEditor() bool {
+	_, err := anEditor()
+	return err == nil
 }
 
 // editing is a text in a running editor.

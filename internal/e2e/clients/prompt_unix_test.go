@@ -738,14 +738,14 @@ func TestAKeyChooses(t *testing.T) {
 	editor.Leave()
 }
 
-// The user edits the input of a tool in an editor. The prompt shows the new input and asks again.
+// The user edits the file that a tool writes in an editor. The prompt shows the new change and asks again.
 func TestAnEditorChangesTheInput(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
-	s.Env = append(s.Env, `EDITOR=sh -c 'grep -q Gone "$0" && echo "{" >"$0" || sed s/Turn/Gone/ "$0" >"$0.new" && test -s "$0.new" && mv "$0.new" "$0"; true'`)
+	s.Env = append(s.Env, `EDITOR=sh -c 'test "${0##*/}" = demo.txt && sed "s/Gone/Went/; s/Turn/Gone/" "$0" >"$0.new" && mv "$0.new" "$0"'`)
 	p := startPrompt(s, t, "hello")
 	p.sees("[?] Keys: ")
-	p.presses("e", "| Gone 1: hello\n", "[y] Allow with your edit, [n] Deny, [t] Deny and say why, [e] Edit again: ")
-	p.presses("e", "that is no JSON object", "[?] Keys: ")
+	p.presses("e", "? Write demo.txt", "+Gone 1: hello", "[y] Allow with your edit, [n] Deny, [t] Deny and say why, [e] Edit again: ")
+	p.presses("e", "+Went 1: hello", "[e] Edit again: ")
 	p.presses("n")
 	p.endsWith(0)
 
@@ -756,7 +756,7 @@ func TestAnEditorChangesTheInput(t *testing.T) {
 	p.presses("y", "+Gone 1: hello")
 	p.endsWith(0)
 
-	for editor, says := range map[string]string{"true": "the input is unchanged", "false": "the editor: false: exit status 1"} {
+	for editor, says := range map[string]string{"true": "nothing is changed", "false": "the editor: false: exit status 1"} {
 		s.Env = append(s.Env, "EDITOR="+editor)
 		p = startPrompt(s, t, "hello")
 		p.sees("[?] Keys: ")
