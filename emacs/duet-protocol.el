@@ -173,12 +173,12 @@
   "The words for each status of an approval.")
 
 (defconst duet-protocol-answers
-  '((allow "y" "Allow" "The tool runs, this once.")
+  '((allow "y" "Allow" "The tool runs this once.")
     (deny "n" "Deny" "The tool does not run.")
-    (tell "t" "Deny and say why" "The tool does not run, and the agent gets your reason.")
-    (session "s" "Always in this session" "The tool runs. A rule allows such calls until the session is deleted.")
-    (project "p" "Always in this project" "The tool runs. A rule allows such calls in all sessions of the project.")
-    (edit "e" "Edit" "You change what the tool gets. Then you allow it or not.")
+    (tell "t" "Deny and say why" "The agent gets your reason.")
+    (session "s" "Always in this session" "Such calls run without a question in this session.")
+    (project "p" "Always in this project" "Such calls run without a question in this project.")
+    (edit "e" "Edit" "You change what the tool gets, and then allow it.")
     (keys "?" "Keys" "Shows what the keys do."))
   "The ways to answer a question about a tool: name, key, words and meaning.")
 

@@ -77,6 +77,8 @@ type promptOptions struct {
 	steer            bool     // a working agent gets the prompt at once, if it can
 	worktree         *bool    // nil: as configured
 	agents           []string // for several attempts
+	first            string   // opens a session with this prompt
+	opens            bool     // a prompt in the arguments opens a session, if there is a terminal
 	fork             bool     // start another session from the turn from
 	answer           decisionFlags
 	timeout          time.Duration
@@ -108,6 +110,8 @@ func newPromptCommand(s *settings) *cobra.Command {
 	worktreeFlag(cmd, &o.worktree)
 	f.StringSliceVar(&o.agents, "agents", nil, agentsUsage)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
+	f.BoolVar(&o.opens, openFlag, false, "open a session with the prompt")
+	_ = f.MarkHidden(openFlag)
 	o.answer.Add(cmd)
 	o.budget.Add(cmd)
 	o.gates.Add(cmd)
@@ -143,6 +147,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		o.from = "last"
 	case o.from == chosen && !canTalk(s):
 		return errors.New("--continue needs an id here: there is no terminal to choose a session on; `duet-rpc session list` lists them")
+	}
+	if o.opens && canTalk(s) && len(o.agents) == 0 {
+		o.first, args = strings.Join(args, " "), nil
 	}
 	if len(args) == 0 && canTalk(s) && len(o.agents) > 0 {
 		return errors.New("--agents needs a prompt in the arguments: several agents cannot talk in one terminal")

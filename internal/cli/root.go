@@ -41,6 +41,10 @@ On a terminal, without a command, it opens a session with an agent: prompts are
 written in a box at the bottom, also while the agent works. /help lists its commands
 and keys.
 
+  duet-rpc "fix the test"     open a session with this prompt
+  duet-rpc -c                 continue the last session
+  duet-rpc -p "why is it so"  print the answer, and end
+
 Exit status: 0 whichever way a session ended; 1 if it could not start, or a
 command failed; 130 if you interrupted it.`
 
@@ -48,7 +52,6 @@ command failed; 130 if you interrupted it.`
 // version is that of a release, or "".
 func Run(version string) int {
 	root := newRootCommand(version, os.Args[1:])
-	root.SetArgs(withPicker(os.Args[1:]))
 	err := explainUsage(root.Execute())
 	var status exitStatus
 	switch {
@@ -69,6 +72,31 @@ func Run(version string) int {
 		return 1
 	}
 	return 0
+}
+
+// openFlag makes prompt open a session, as the program does without a command.
+const openFlag = "open"
+
+// asPrompt returns the arguments of the command prompt for arguments that name no command: a text of
+// several words, -p for the answer alone, or -c for the last session.
+func asPrompt(flags *pflag.FlagSet, args []string) []string {
+	for i := 0; i < len(args); i++ {
+		long, isLong := strings.CutPrefix(args[i], "--")
+		name, _, hasValue := strings.Cut(long, "=")
+		before, rest := args[:i:i], args[i:]
+		switch flag := flags.Lookup(name); {
+		case rest[0] == "-p", rest[0] == "--print":
+			return append(append(before, "prompt"), rest[1:]...)
+		case rest[0] == "-c", rest[0] == "--continue", isLong && name == "continue",
+			!strings.HasPrefix(rest[0], "-") && strings.ContainsAny(rest[0], " \t\n"):
+			return append(append(before, "prompt", "--"+openFlag), rest...)
+		case !isLong || flag == nil:
+			return args
+		case !hasValue && flag.NoOptDefVal == "":
+			i++
+		}
+	}
+	return args
 }
 
 // withPicker returns the arguments with a value for a last --continue without one: the user
@@ -115,6 +143,8 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root.SetErr(term.Terminal(os.Stderr))
 	installUsage(root)
 	s.AddFlags(root)
+	args = withPicker(asPrompt(root.PersistentFlags(), args))
+	root.SetArgs(args)
 	commands := commands()
 	name, found := commandName(root.PersistentFlags(), args)
 	switch create := commands[name]; {

@@ -72,6 +72,27 @@ func TestCommandNameAfterFlags(t *testing.T) {
 	}
 }
 
+// A text of several words, -c and -p are a prompt. A word is a command.
+func TestAPromptNeedsNoCommand(t *testing.T) {
+	flags := newRootCommand("", []string{"version"}).PersistentFlags()
+	for _, c := range []struct{ args, want []string }{
+		{[]string{"fix it"}, []string{"prompt", "--open", "fix it"}},
+		{[]string{"--root", "a dir", "fix it", "--agent", "demo"}, []string{"--root", "a dir", "prompt", "--open", "fix it", "--agent", "demo"}},
+		{[]string{"-c"}, []string{"prompt", "--open", "-c"}},
+		{[]string{"--continue=12", "more of it"}, []string{"prompt", "--open", "--continue=12", "more of it"}},
+		{[]string{"--no-color", "-p", "why"}, []string{"--no-color", "prompt", "why"}},
+		{[]string{"--print", "-c", "why"}, []string{"prompt", "-c", "why"}},
+		{nil, nil},
+		{[]string{"fix"}, []string{"fix"}},
+		{[]string{"prompt", "fix it"}, []string{"prompt", "fix it"}},
+		{[]string{"--json", "session", "list"}, []string{"--json", "session", "list"}},
+		{[]string{"--help"}, []string{"--help"}},
+		{[]string{"--stdio", "--unknown", "fix it"}, []string{"--stdio", "--unknown", "fix it"}},
+	} {
+		require.Equal(t, c.want, asPrompt(flags, c.args))
+	}
+}
+
 // Names that other programs use for a command suggest it.
 func TestOtherNamesSuggestCommand(t *testing.T) {
 	for line, want := range map[string]string{

@@ -82,14 +82,14 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Prompt)
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
-		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
+		Options: options, First: o.first, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
 		Send: t.send, Command: t.command, NextMode: t.nextMode, Reported: t.reported,
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
 		},
 	})
 	t.describe(ctx, h.Client)
-	t.greet(session)
+	t.greet(ctx, h.Client, session)
 	if w := session.Worktree; w != nil && w.Gone {
 		t.leaveWorktree(ctx, h.Client, session)
 	}
@@ -109,7 +109,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 }
 
 // greet says which session this is.
-func (t *talking) greet(session protocol.Turn) {
+func (t *talking) greet(ctx context.Context, c *client.Client, session protocol.Turn) {
 	where := t.root
 	if home, err := os.UserHomeDir(); err == nil {
 		if below, isBelow := strings.CutPrefix(where, home+"/"); isBelow {
@@ -118,13 +118,32 @@ func (t *talking) greet(session protocol.Turn) {
 	}
 	t.view.Note(term.Line(where + " · /help lists the commands"))
 	if session.ID != "" && (session.Worktree == nil || !session.Worktree.Gone) {
-		t.continues(session)
+		t.continues(ctx, c, session)
 	}
 }
 
-// continues says which session the next prompt continues.
-func (t *talking) continues(s protocol.Turn) {
+// continues shows the end of a session, and says that the next prompt continues it.
+func (t *talking) continues(ctx context.Context, c *client.Client, s protocol.Turn) {
+	if err := t.showEnd(ctx, c, s); err != nil {
+		t.view.Note(turn.InDialogue(err).Error())
+	}
 	t.view.Note(term.Line("your next prompt continues \"" + term.Short(s.SessionTitle) + "\" after " + s.Name))
+}
+
+// itemsShown is how many items of a session are read to show its end.
+const itemsShown = 100
+
+// showEnd shows the last turns of a session, as far as they fit on the screen.
+func (t *talking) showEnd(ctx context.Context, c *client.Client, s protocol.Turn) error {
+	page, _, err := hubclient.SessionItems(ctx, c, protocol.ItemsParams{Session: protocol.Ref(s.ID), Limit: new(uint(itemsShown))})
+	if err != nil {
+		return err
+	}
+	items := slices.DeleteFunc(page.Items, func(i *protocol.SessionItem) bool {
+		return i.TurnUUID == s.ID && !hubclient.Ended(s.State) // it is shown from its beginning
+	})
+	t.view.ShowEnd(turn.Transcript{Items: items}, page.NextBefore > 0, fmt.Sprintf("duet-rpc session show --transcript %d", s.Session))
+	return nil
 }
 
 // goodbye says how to return to the session.
@@ -380,7 +399,7 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 	}
 	t.talk.Show(session)
 	t.describe(ctx, c)
-	t.continues(session)
+	t.continues(ctx, c, session)
 	return nil
 }
 

@@ -121,12 +121,12 @@ const (
 // ToolAnswers lists the ways to answer a question about a tool, in the order in which clients show them.
 func ToolAnswers() []Answer {
 	return []Answer{
-		{"y", AnswerAllow, "Allow", "The tool runs, this once."},
+		{"y", AnswerAllow, "Allow", "The tool runs this once."},
 		{"n", AnswerDeny, "Deny", "The tool does not run."},
-		{"t", AnswerTell, "Deny and say why", "The tool does not run, and the agent gets your reason."},
-		{"s", AnswerSession, "Always in this session", "The tool runs. A rule allows such calls until the session is deleted."},
-		{"p", AnswerProject, "Always in this project", "The tool runs. A rule allows such calls in all sessions of the project."},
-		{"e", AnswerEdit, "Edit", "You change what the tool gets. Then you allow it or not."},
+		{"t", AnswerTell, "Deny and say why", "The agent gets your reason."},
+		{"s", AnswerSession, "Always in this session", "Such calls run without a question in this session."},
+		{"p", AnswerProject, "Always in this project", "Such calls run without a question in this project."},
+		{"e", AnswerEdit, "Edit", "You change what the tool gets, and then allow it."},
 		{"?", AnswerKeys, "Keys", "Shows what the keys do."},
 	}
 }

@@ -3440,11 +3440,11 @@ export const approvalStatusWords: Readonly<Record<string, string>> = {
 
 /** The ways to answer a question about a tool: the key, the words and the meaning, the same in each client. */
 export const answers = {
-  allow: { key: "y", words: "Allow", meaning: "The tool runs, this once." },
+  allow: { key: "y", words: "Allow", meaning: "The tool runs this once." },
   deny: { key: "n", words: "Deny", meaning: "The tool does not run." },
-  tell: { key: "t", words: "Deny and say why", meaning: "The tool does not run, and the agent gets your reason." },
-  session: { key: "s", words: "Always in this session", meaning: "The tool runs. A rule allows such calls until the session is deleted." },
-  project: { key: "p", words: "Always in this project", meaning: "The tool runs. A rule allows such calls in all sessions of the project." },
-  edit: { key: "e", words: "Edit", meaning: "You change what the tool gets. Then you allow it or not." },
+  tell: { key: "t", words: "Deny and say why", meaning: "The agent gets your reason." },
+  session: { key: "s", words: "Always in this session", meaning: "Such calls run without a question in this session." },
+  project: { key: "p", words: "Always in this project", meaning: "Such calls run without a question in this project." },
+  edit: { key: "e", words: "Edit", meaning: "You change what the tool gets, and then allow it." },
   keys: { key: "?", words: "Keys", meaning: "Shows what the keys do." },
 } as const;

@@ -306,7 +306,7 @@ func (a *asker) explain(q asked) {
 // Explain prints what keys do.
 func (v *View) Explain(keys []domain.Answer) {
 	for _, k := range keys {
-		v.aside(fmt.Sprintf("  %-4s %s: %s", k.Key, k.Words, k.Meaning), dim)
+		v.aside(term.Lines(v.side, fmt.Sprintf("  %-4s %s: %s", k.Key, k.Words, k.Meaning)), dim)
 	}
 }
 

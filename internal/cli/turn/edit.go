@@ -72,7 +72,9 @@ func (a *asker) editWith(q asked) {
 		a.view.Note("that is no JSON object: " + err.Error() + "; e edits it again")
 		return
 	}
-	lines, _ := sheetOf(withInput(q.Approval, a.draft.input), q.dir, false).Excerpt("")
+	edited := withInput(q.Approval, a.draft.input)
+	a.view.propose(fileDiffs(edited, q.dir))
+	lines, _ := sheetOf(edited, q.dir, false).Excerpt("")
 	a.view.lines(lines)
 }
 

@@ -29,6 +29,7 @@ var ErrLeave = errors.New("the user leaves the session")
 type TalkOptions struct {
 	Options
 
+	First    string   // the prompt that begins the session here; "": the user writes it
 	History  []string // earlier prompts, the newest last
 	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)
 	// Send starts a session with a prompt, or continues it. If its agent works, the
@@ -358,6 +359,9 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Turn, error) {
 			session, _, err := hubclient.Turn(ctx, a.hub, id)
 			return session, err
 		}
+		if err := t.sendFirst(ctx, a); err != nil {
+			return protocol.Turn{}, err
+		}
 		if err := t.typedEarly(ctx, a); err != nil {
 			return protocol.Turn{}, err
 		}
@@ -538,6 +542,21 @@ func (t *Talk) typedEarly(ctx context.Context, a *asker) error {
 		return nil
 	}
 	return t.typed(ctx, a, typed{})
+}
+
+// sendFirst sends the first prompt. If that fails, the prompt is in the box.
+func (t *Talk) sendFirst(ctx context.Context, a *asker) error {
+	text := t.First
+	if text == "" || len(a.waiting) > 0 { // an answer may start a turn
+		return nil
+	}
+	t.First = ""
+	sent, err := t.enter(ctx, a, text, false)
+	t.entered = "" // no line of the terminal has it
+	if !sent && err == nil {
+		t.Write(text)
+	}
+	return err
 }
 
 // enter runs a command or sends a prompt. sent is false if the text was not taken.

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
@@ -71,6 +74,40 @@ func (r Transcript) Text(look Look) string {
 		b.WriteString(look.diff(term.Exact(r.Diff)))
 	}
 	return b.String()
+}
+
+// underBox is how many lines of the screen stay free below the end of a session: for notes and the prompt box.
+const underBox = 7
+
+// ShowEnd prints the end of a session that fits on the screen. isCut says that the transcript lacks its
+// beginning. how is the command that prints all.
+func (v *View) ShowEnd(t Transcript, isCut bool, how string) {
+	columns, rows, ok := term.Size(v.side)
+	if !ok {
+		columns, rows = 80, 24
+	}
+	text := strings.TrimRight(t.Text(Look{Columns: columns, Color: v.color}), "\n")
+	if text == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	first, room := len(lines), max(rows-underBox, underBox)
+	for first > 0 {
+		if room -= 1 + displaywidth.String(lines[first-1])/columns; room < 0 {
+			break
+		}
+		first--
+	}
+	switch {
+	case first > 0:
+		v.Note(term.Count(first, "line") + " of the session above: " + how)
+	case isCut:
+		v.Note("more of the session above: " + how)
+	}
+	v.endLine()
+	for _, line := range lines[first:] {
+		fmt.Fprintln(v.side, line)
+	}
 }
 
 // A part is an item, or the result of a tool call apart from its call.

@@ -72,6 +72,19 @@ func TestASessionOnATerminal(t *testing.T) {
 	p.sees("after 1.4", idleFooter)
 	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · plan · ", idleFooter)
 	p.leaves()
+
+	// A text without a command opens a session with it, also the last one, whose end is on the screen.
+	p = startTalk(s, t, "-c", "quiet sixth time")
+	p.sees("lines of the session above: duet-rpc session show --transcript 1", "❯ quiet fifth", "after 1.5", "You asked: quiet sixth time", idleFooter)
+	p.presses("/new\r", idleFooter)
+	p.presses("/resume 1\r", "❯ quiet sixth time", "after 1.6", idleFooter)
+	p.leaves()
+	p = startTalk(s, t, "quiet seventh time")
+	p.sees("You asked: quiet seventh time", idleFooter)
+	p.leaves()
+	p = startTalk(s, t, "-p", "-c", "quiet", "eighth")
+	p.sees("You asked: quiet eighth", "tokens")
+	assert.Zero(t, p.status())
 }
 
 // Prompts that arrive at once, as from a paste, run one after another in the same session.
