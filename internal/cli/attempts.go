@@ -138,7 +138,7 @@ Without SESSION they are those of the last prompt that had several.
 func newAttempts(s *settings) *cobra.Command {
 	var patch bool
 	cmd := &cobra.Command{
-		Use: "attempts [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Use: "attempts [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Compare the attempts of several agents at one prompt",
 		Long:    attemptsHelp + hubStatusHelp,
 		Example: "  duet-rpc attempts\n  duet-rpc attempts 12 --patch",

@@ -45,7 +45,7 @@ func newBuild(s *settings) *cobra.Command {
 		Short:   "Build the project",
 		Long:    buildHelp,
 		Example: "  duet-rpc build\n  duet-rpc build --list\n  duet-rpc build server --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b := building{cmd: cmd, settings: s, params: protocol.RunBuildParams{Backend: backend}}
 			if len(args) > 0 {

@@ -36,7 +36,7 @@ func newChanges(s *settings) *cobra.Command {
 	var patch bool
 	var accept, revert []string
 	cmd := &cobra.Command{
-		Use: "changes [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Use: "changes [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "List the files that a turn has changed; keep or undo changes",
 		Long:  changesHelp + hubStatusHelp,
 		Example: "  duet-rpc changes\n  duet-rpc changes 12.3 --patch\n  duet-rpc changes --revert go.sum\n" +
@@ -46,7 +46,7 @@ func newChanges(s *settings) *cobra.Command {
 				return errors.New("--patch asks on a terminal: use --accept FILE or --revert FILE")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, _, err := hubclient.Turn(ctx, c, slices.Concat(args, []string{"last"})[0])
+				session, _, err := hubclient.Turn(ctx, c, orLast(args))
 				if err != nil {
 					return err
 				}

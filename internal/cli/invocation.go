@@ -47,8 +47,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		if len(close) > 0 {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
 		}
-		if !cmd.HasParent() && strings.ContainsAny(args[0], " \t\n") {
-			return fmt.Errorf("there is no command %q; to give it to an agent: duet-rpc prompt \"…\"", term.Short(args[0]))
+		if !cmd.HasParent() && meant == "" && len(args) > 1 {
+			return fmt.Errorf("there is no command %q; a prompt is in quotes: duet-rpc \"%s …\"", args[0], term.Short(args[0]))
 		}
 		return fmt.Errorf("there is no command %q%s; `%s --help` lists them", args[0], meant, cmd.CommandPath())
 	}
@@ -62,6 +62,24 @@ func exactly(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("%q takes %s and nothing more, got %q", cmd.CommandPath(), strings.Join(names, " "), args[len(names)])
 		}
 		return atLeast(names...)(cmd, args)
+	}
+}
+
+// orLast returns the session or turn that an optional argument names: the last one without it.
+func orLast(args []string) string {
+	if len(args) == 0 {
+		return "last"
+	}
+	return args[0]
+}
+
+// atMost accepts an argument with a name, or none.
+func atMost(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return exactly(name)(cmd, args)
 	}
 }
 

@@ -45,7 +45,7 @@ func newLand(s *settings) *cobra.Command {
 	params := protocol.LandParams{}
 	var method func() protocol.LandMethod
 	cmd := &cobra.Command{
-		Use: "land [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Use: "land [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Bring the changes in a session's worktree to your branch",
 		Long:    landHelp + hubStatusHelp,
 		Example: "  duet-rpc land\n  duet-rpc land 12 --squash --message \"Fix the parser\"",
@@ -197,7 +197,7 @@ The session stays: session fork continues it in the project's directory.
 func newDiscard(s *settings) *cobra.Command {
 	var yes, force bool
 	cmd := &cobra.Command{
-		Use: "discard [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Use: "discard [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Delete a session's worktree",
 		Long:    discardHelp + hubStatusHelp,
 		Example: "  duet-rpc discard\n  duet-rpc discard 12 --force",

@@ -18,7 +18,7 @@ import (
 
 const rewindHelp = `Restore the files that a turn and the later ones of its session have changed to their
 state before that turn. TURN is a turn, such as 12.3, or a session, such as 12, which
-means its last turn. It lists the files and asks first.
+means its last turn; without it, the last turn of all. It lists the files and asks first.
 
 A file that was edited since, or that the session has not changed, stays as it is,
 unless you give --all. --undo takes the last rewind to before the turn back, then the
@@ -33,15 +33,16 @@ func newRewind(s *settings) *cobra.Command {
 	var yes, undo, dryRun bool
 	var params protocol.RewindParams
 	cmd := &cobra.Command{
-		Use: "rewind TURN", Args: exactly("TURN"), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Use: "rewind [TURN]", Args: atMost("TURN"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Restore the files to their state before a turn",
 		Long:  rewindHelp + hubStatusHelp,
-		Example: "  duet-rpc rewind last\n  duet-rpc rewind 12.3 --all --yes\n" +
+		Example: "  duet-rpc rewind\n  duet-rpc rewind 12.3 --all --yes\n" +
 			"  duet-rpc rewind 12.3 --undo",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params.Turn, params.Undo = protocol.Ref(args[0]), undo
+			id := orLast(args)
+			params.Turn, params.Undo = protocol.Ref(id), undo
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, _, err := hubclient.Turn(ctx, c, args[0])
+				session, _, err := hubclient.Turn(ctx, c, id)
 				if err != nil {
 					return err
 				}
@@ -64,7 +65,7 @@ func newRewind(s *settings) *cobra.Command {
 				}
 				if !dryRun && (undo || restored > 0) {
 					if !undo && !yes {
-						again := "duet-rpc rewind " + args[0]
+						again := "duet-rpc rewind " + id
 						if err := askYes(cmd, s, rewindQuestion(restored), "no file was restored", again); err != nil {
 							return err
 						}

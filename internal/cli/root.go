@@ -87,7 +87,7 @@ func asPrompt(flags *pflag.FlagSet, args []string) []string {
 		switch flag := flags.Lookup(name); {
 		case rest[0] == "-p", rest[0] == "--print":
 			return append(append(before, "prompt"), rest[1:]...)
-		case rest[0] == "-c", rest[0] == "--continue", isLong && name == "continue",
+		case rest[0] == "--", rest[0] == "-c", rest[0] == "--continue", isLong && name == "continue",
 			!strings.HasPrefix(rest[0], "-") && strings.ContainsAny(rest[0], " \t\n"):
 			return append(append(before, "prompt", "--"+openFlag), rest...)
 		case !isLong || flag == nil:

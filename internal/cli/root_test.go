@@ -82,6 +82,7 @@ func TestAPromptNeedsNoCommand(t *testing.T) {
 		{[]string{"--continue=12", "more of it"}, []string{"prompt", "--open", "--continue=12", "more of it"}},
 		{[]string{"--no-color", "-p", "why"}, []string{"--no-color", "prompt", "why"}},
 		{[]string{"--print", "-c", "why"}, []string{"prompt", "-c", "why"}},
+		{[]string{"--", "fix"}, []string{"prompt", "--open", "--", "fix"}},
 		{nil, nil},
 		{[]string{"fix"}, []string{"fix"}},
 		{[]string{"prompt", "fix it"}, []string{"prompt", "fix it"}},

@@ -20,7 +20,7 @@ import (
 )
 
 const showHelp = `Show a turn and the agent's last message. ID is a turn, such as 12.3, or a session,
-such as 12, which means its last turn.
+such as 12, which means its last turn; without it, the last turn of all.
 
 --transcript shows the session from its beginning to the end of the turn, on a terminal
 with $PAGER or less. --diff prints what the turn changed as a unified diff, which git
@@ -32,10 +32,10 @@ func newShow(s *settings) *cobra.Command {
 	var whole, changes bool
 	var export string
 	cmd := &cobra.Command{
-		Use: "show ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Use: "show [ID]", Args: atMost("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Show a session or a turn: its state, its transcript, its changes; export it",
 		Long:  showHelp + hubStatusHelp,
-		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show 12.3 --diff | git apply\n  duet-rpc session show 12 " +
+		Example: "  duet-rpc session show --transcript\n  duet-rpc session show 12.3 --diff | git apply\n  duet-rpc session show 12 " +
 			"--export md > session.md",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
@@ -51,20 +51,20 @@ func newShow(s *settings) *cobra.Command {
 				return errors.New("--json and --diff cannot be given together; `duet-rpc changes --json` prints the changes as JSON")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				out := cmd.OutOrStdout()
+				out, id := cmd.OutOrStdout(), orLast(args)
 				switch {
 				case export != "":
-					return printExport(ctx, c, out, args[0], export)
+					return printExport(ctx, c, out, id, export)
 				case changes:
-					return printDiff(ctx, c, out, args[0])
+					return printDiff(ctx, c, out, id)
 				case whole:
-					t, err := turn.ReadTranscript(ctx, c, args[0])
+					t, err := turn.ReadTranscript(ctx, c, id)
 					if err != nil {
 						return err
 					}
 					return term.Page(out, t.Text(s.look(out)))
 				}
-				x, raw, err := hubclient.Turn(ctx, c, args[0])
+				x, raw, err := hubclient.Turn(ctx, c, id)
 				if err != nil {
 					return err
 				}

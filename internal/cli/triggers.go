@@ -134,7 +134,7 @@ func newSwitch(s *settings, verb, state string) *cobra.Command {
 		Long: "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file " +
 			"says.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := protocol.TriggerParams{}
 			if len(args) > 0 {
@@ -175,7 +175,7 @@ func newLog(s *settings) *cobra.Command {
 		Use: "log [ID]", Short: "Show what triggers have done",
 		Long:    "Show what triggers have done, or one of them, the newest first.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers log tests --limit 5",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMost("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := protocol.TriggerLogParams{Limit: &limit}
 			if len(args) > 0 {
