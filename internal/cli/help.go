@@ -17,12 +17,19 @@ import (
 
 // Help texts, and messages about wrong flags.
 
-// Flags are explained once. The program's help has the flags that all commands share, and ends
-// with the environment variables. A command's help has its own flags.
+// Flags are explained once. The topic flags has those that all commands share, and the environment
+// variables. A command's help has its own flags.
 const (
 	helpTemplate = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
 
-{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`
+{{end}}{{if .HasParent}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{end}}`
+
+	flagsTemplate = `Commands of a project talk to its daemon, and start it if none runs. With --json they
+print its answers unchanged. C-c twice ends a command at once.
+
+Flags that every command has:
+{{.Root.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+` + environmentHelp
 
 	usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
@@ -39,7 +46,7 @@ Flags:
 
 Use "{{.CommandPath}} [command] --help" for more information about a command.{{end}}{{if .HasParent}}
 
-Flags that every command has, such as --json and --root: {{.Root.Name}} --help
+Flags that every command has, such as --json and --root: {{.Root.Name}} help flags
 {{else}}
 {{end}}`
 )
@@ -83,7 +90,7 @@ func configVariables() string {
 // installUsage sets the help templates of the program and its commands.
 func installUsage(root *cobra.Command) {
 	cobra.AddTemplateFunc("configVariables", configVariables)
-	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + environmentHelp + "{{end}}")
+	root.SetHelpTemplate(helpTemplate)
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(explainFlag)
 	fitHelp(root)
@@ -94,6 +101,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	switch {
 	case errors.As(err, new(*pflag.NotExistError)):
+		if !cmd.HasParent() {
+			return fmt.Errorf("%w; `%s help flags` lists the flags", err, cmd.Name())
+		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	case errors.As(err, &value):
 		flag := value.GetFlag()

@@ -159,11 +159,7 @@ func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 
 // hubStatusHelp is the help text on exit statuses that the commands over a hub share.
 const hubStatusHelp = `
-This talks to the project's daemon, and starts it if none runs. With --json the
-daemon's answer is printed unchanged.
-
-Exit status: 0 if it succeeded; 1 if it was refused or failed, or no daemon answers;
-130 if you interrupted it (C-c twice ends at once).`
+Exit status: 0 if it succeeded, 1 if not, 130 if you interrupted it.`
 
 // withHub runs do with a connection to the project's hub, until a signal arrives. Errors of
 // the hub are reworded for the user.

@@ -32,21 +32,50 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
+const longHelp = `Work with coding agents, on a terminal or from an editor.
 
-The editor starts it with pipes on standard input and output and exchanges
-JSON-RPC 2.0 messages with it, each after a Content-Length header.
-
-On a terminal, without a command, it opens a session with an agent: prompts are
-written in a box at the bottom, also while the agent works. /help lists its commands
-and keys.
-
+  duet-rpc                    open a session with an agent; /help lists its keys
   duet-rpc "fix the test"     open a session with this prompt
   duet-rpc -c                 continue the last session
   duet-rpc -p "why is it so"  print the answer, and end
 
-Exit status: 0 whichever way a session ended; 1 if it could not start, or a
-command failed; 130 if you interrupted it.`
+An editor starts duet-rpc with pipes, and exchanges JSON-RPC messages with it.
+
+`
+
+// groups are the commands by what a user wants to do.
+var groups = []struct{ about, commands string }{
+	{"give prompts, find sessions", "prompt session search"},
+	{"answer questions", "approvals"},
+	{"see, undo and land changes", "changes rewind land discard"},
+	{"compare several agents", "attempts choose"},
+	{"choose agents, permit, check", "agents config trust doctor usage"},
+	{"the project and its daemon", "daemon events projects paths"},
+	{"builds, pages, terminals", "build triggers preview attach"},
+	{"for editors and programs", "acp mcp ask permission call serve"},
+	{"this program", "completion demo-agent version"},
+}
+
+// overview is the help of the program: it fits on a screen.
+func overview() string {
+	var b strings.Builder
+	b.WriteString(longHelp)
+	for _, g := range groups {
+		fmt.Fprintf(&b, "  %-28s  %s\n", g.about, strings.ReplaceAll(g.commands, " ", ", "))
+	}
+	b.WriteString(`
+duet-rpc COMMAND --help explains a command, duet-rpc help flags what all have.
+
+Exit status: 0 if it succeeded, 1 if not, 130 if you interrupted it.`)
+	return b.String()
+}
+
+// newFlagsTopic is no command but a page of the help.
+func newFlagsTopic(*settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "flags", Short: "Flags of all commands, and the environment"}
+	cmd.SetHelpTemplate(flagsTemplate)
+	return cmd
+}
 
 // Run runs the command that the arguments of this process name and returns its exit status.
 // version is that of a release, or "".
@@ -115,7 +144,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "duet-rpc",
 		Short:   "Work with coding agents from an editor",
-		Long:    longHelp,
+		Long:    overview(),
 		Version: s.Version,
 		Args:    noArguments,
 
@@ -202,6 +231,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"discard":    newDiscard,
 		"doctor":     newDoctorCommand,
 		"events":     newEventsCommand,
+		"flags":      newFlagsTopic,
 		"executor":   newExecutorCommand,
 		"land":       newLand,
 		"mcp":        newMCP,

@@ -55,6 +55,20 @@ func TestCommandNamesMatchTable(t *testing.T) {
 	require.Greater(t, len(newRootCommand("", []string{"--help"}).Commands()), len(commands()))
 }
 
+// The overview names each command that is not hidden, once.
+func TestEachCommandIsInAGroup(t *testing.T) {
+	var grouped, all []string
+	for _, g := range groups {
+		grouped = append(grouped, strings.Fields(g.commands)...)
+	}
+	for _, cmd := range newRootCommand("", []string{"--help"}).Commands() {
+		if cmd.IsAvailableCommand() && cmd.Name() != "help" {
+			all = append(all, cmd.Name())
+		}
+	}
+	require.ElementsMatch(t, all, grouped)
+}
+
 // To start fast, the program creates only the command that runs, even if flags come first.
 func TestCommandNameAfterFlags(t *testing.T) {
 	flags := newRootCommand("", []string{"version"}).PersistentFlags()

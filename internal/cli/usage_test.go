@@ -20,7 +20,7 @@ func program() *cobra.Command {
 	one.Flags().Duration("duration", time.Second, "")
 	one.Flags().StringSlice("words", nil, "")
 	one.MarkFlagsMutuallyExclusive("bool", "int", "float")
-	root.AddCommand(one)
+	root.AddCommand(one, newFlagsTopic(nil))
 	installUsage(root)
 	return root
 }
@@ -57,11 +57,12 @@ func TestSharedFlagsAppearOnce(t *testing.T) {
 		assert.NoError(t, root.Execute())
 		return string(out)
 	}
-	assert.Contains(t, help("--help"), "everybody's")
-	assert.Contains(t, help("--help"), "Environment:")
+	assert.NotContains(t, help("--help"), "everybody's")
+	assert.Contains(t, help("help", "flags"), "everybody's")
+	assert.Contains(t, help("help", "flags"), "Environment:")
 	one := help("one", "--help")
 	assert.Contains(t, one, "--duration")
-	assert.Contains(t, one, "\n\nFlags that every command has, such as --json and --root: program --help\n")
+	assert.Contains(t, one, "\n\nFlags that every command has, such as --json and --root: program help flags\n")
 	assert.NotContains(t, one, "everybody's")
 	assert.NotContains(t, one, "Environment:")
 }
