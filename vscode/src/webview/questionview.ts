@@ -3,6 +3,8 @@ import { exactly } from "../hub/groups";
 import type { Question } from "../hub/model";
 import { choicesOf, titleOf } from "../hub/questions";
 import type { Choice } from "../hub/questions";
+import { answers } from "../protocol";
+import { AnswerKeys } from "./answerkeys";
 import { button, icon, make, setText } from "./dom";
 import type { IconName } from "./dom";
 import { objectOf, stringOf, stringsOf } from "./json";
@@ -38,19 +40,36 @@ class ChoiceRow {
     private readonly failed: (why: string) => void,
   ) {}
 
+  /** Whether a key presses one of the buttons. */
+  takes(key: string): boolean {
+    return this.of(key) !== undefined;
+  }
+
+  /** Presses the button of a key. */
+  pressKey(key: string): void {
+    const choice = this.of(key);
+    if (choice) void this.press(choice.id);
+  }
+
+  private of(key: string): Choice | undefined {
+    return [...this.choices.values()].find((choice) => choice.key === key);
+  }
+
   /** Shows choices. Existing buttons keep their place, because the pointer may be on its way to one. */
   update(choices: readonly Choice[]): void {
     for (const [id, old] of this.buttons) {
       if (choices.some((choice) => choice.id === id)) continue;
       old.remove();
       this.buttons.delete(id);
+      this.choices.delete(id);
     }
     for (const choice of choices) {
       this.choices.set(choice.id, choice);
       if (this.buttons.has(choice.id)) continue;
-      const { id, label, detail } = choice;
+      const { id, label, key, detail, meaning } = choice;
+      const tip = [detail ?? meaning, key === undefined ? undefined : `(${key})`].filter((part) => part !== undefined).join(" ");
       const press = button({
-        class: this.buttons.size === 0 ? "primary" : "secondary", label, ...(choiceIcons[choice.icon] ? { icon: choiceIcons[choice.icon]! } : {}), ...(detail === undefined ? {} : { tip: detail }),
+        class: this.buttons.size === 0 ? "primary" : "secondary", label, ...(key !== undefined && { key }), ...(choiceIcons[choice.icon] && { icon: choiceIcons[choice.icon]! }), ...(tip !== "" && { tip }),
         press: () => void this.press(id),
       });
       this.buttons.set(id, press);
@@ -80,7 +99,10 @@ export class QuestionView {
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
   private readonly head = make("div", { class: "question-about" });
   private readonly notes = make("div", { class: "question-notes" });
+  private readonly help = make("div", { class: "question-keys", is: { role: "status" } });
+  private readonly helpButton: HTMLButtonElement;
   private readonly choices: ChoiceRow;
+  private readonly keys: AnswerKeys;
   private shown = "";
 
   constructor(
@@ -88,7 +110,9 @@ export class QuestionView {
     private readonly actions: Actions,
   ) {
     this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why));
-    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.choices.element, this.notes, this.failure);
+    this.helpButton = button({ class: "text-button", label: answers.keys.words, key: answers.keys.key, tip: `${answers.keys.meaning} (${answers.keys.key})`, press: () => this.toggleHelp() });
+    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.choices.element, this.help, this.notes, this.failure);
+    this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
     this.update(open);
   }
 
@@ -97,6 +121,11 @@ export class QuestionView {
     const question = questionOf(open);
     const choices = open.partial ? [] : choicesOf(question);
     this.choices.update(choices);
+    if (choices.some(({ key }) => key !== undefined) && !this.helpButton.isConnected) {
+      this.choices.element.append(this.helpButton);
+      this.keys.wait();
+    }
+    if (this.help.childElementCount > 0) this.showHelp();
     this.notes.replaceChildren(...detailsOf(choices).map((text) => make("p", { class: "note", text })));
     const { title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated } = question;
     const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool, open.partial]);
@@ -110,9 +139,35 @@ export class QuestionView {
     return this.open;
   }
 
-  /** Moves the focus to the first answer. */
+  /** Moves the focus to the first answer. A key that the user has pressed before that does not count. */
   focus(): void {
+    this.keys.wait();
     (this.element.querySelector<HTMLElement>(".choices button") ?? this.element).focus();
+  }
+
+  /** Gives the answer of a key. */
+  press(key: string): void {
+    if (key === answers.keys.key) this.toggleHelp();
+    else this.choices.pressKey(key);
+  }
+
+  private takes(key: string): boolean {
+    return key === answers.keys.key ? this.helpButton.isConnected : this.choices.takes(key);
+  }
+
+  private toggleHelp(): void {
+    if (this.help.childElementCount > 0) this.help.replaceChildren();
+    else this.showHelp();
+    this.helpButton.setAttribute("aria-expanded", String(this.help.childElementCount > 0));
+  }
+
+  /** showHelp lists what the keys do. */
+  private showHelp(): void {
+    const rows = choicesOf(questionOf(this.open)).filter(({ key }) => key !== undefined);
+    this.help.replaceChildren(
+      ...rows.map(({ key, label, meaning }) => make("p", { class: "note" }, make("kbd", { text: key! }), ` ${label}${meaning === undefined ? "" : `: ${meaning}`}`)),
+      make("p", { class: "note" }, "The keys count while the question has the focus."),
+    );
   }
 
   private details(question: Question): HTMLElement[] {
@@ -148,13 +203,29 @@ function detailsOf(choices: readonly Choice[]): string[] {
 /** A bar with the first open question, while no open question is in view. */
 export class QuestionBar {
   readonly element = make("div", { class: "question-bar", is: { role: "region", "aria-label": "Open questions" } });
+  private readonly keys: AnswerKeys;
+  private first: OpenQuestion | undefined;
+  private row: ChoiceRow | undefined;
   private shown = "";
 
+  /** show leads to a question, and gives the answer of a key there. */
   constructor(
     private readonly actions: Actions,
-    private readonly show: (id: string) => void,
+    private readonly show: (id: string, key?: string) => void,
   ) {
     this.element.hidden = true;
+    this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
+  }
+
+  private takes(key: string): boolean {
+    const choices = this.first && !this.first.partial ? choicesOf(questionOf(this.first)) : [];
+    return choices.some((choice) => choice.key === key) || (key === answers.keys.key && choices.some((choice) => choice.key !== undefined));
+  }
+
+  /** press gives an answer that the bar has. The question itself takes the other keys. */
+  private press(key: string): void {
+    if (this.row?.takes(key)) this.row.pressKey(key);
+    else if (this.first) this.show(this.first.id, key);
   }
 
   update(sees: (id: string) => boolean): void {
@@ -163,6 +234,9 @@ export class QuestionBar {
     const now = first ? `${first.id} ${first.partial} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
     if (now === this.shown) return;
     this.shown = now;
+    this.first = first;
+    this.row = undefined;
+    this.keys.wait();
     const hadFocus = this.element.contains(document.activeElement);
     this.element.hidden = first === undefined;
     if (!first) {
@@ -176,6 +250,7 @@ export class QuestionBar {
     const choices = [...answers.filter(({ id }) => id !== "deny").slice(0, 4), ...answers.filter(({ id }) => id === "deny")];
     const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
     row.update(choices);
+    this.row = row;
     this.element.replaceChildren(
       make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(first) }), open.length > 1 && make("span", { class: "note", text: `1 of ${open.length}` }), button({ class: "text-button", label: "Show", name: "Show the question", press: () => this.show(first.id) })),
       row.element,

@@ -31,8 +31,8 @@ export class Transcript {
   private readonly stretches = new Stretches(this.log);
   private readonly views: Views;
   private readonly questions = new Map<string, QuestionView>();
-  /** The question to show once it is loaded. */
-  private wanted: string | undefined;
+  /** The question to show once it is loaded, and the key of the answer to give there. */
+  private wanted: { id: string; key: string | undefined } | undefined;
   /** The entry to show once it is drawn, by its key. */
   private sought: string | undefined;
   private readonly dirty = new Set<string>();
@@ -108,15 +108,16 @@ export class Transcript {
     return more;
   }
 
-  /** Scrolls to a question and moves the focus there, once it is loaded. */
-  showQuestion(id: string): void {
+  /** Scrolls to a question and moves the focus there, once it is loaded. With a key, it then gives the answer of the key. */
+  showQuestion(id: string, key?: string): void {
     const view = this.questions.get(id);
-    this.wanted = view ? undefined : id;
+    this.wanted = view ? undefined : { id, key };
     if (!view) return;
     this.following = false;
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
     view.element.scrollIntoView({ block: "center" });
     view.focus();
+    if (key !== undefined) view.press(key);
   }
 
   /** Scrolls to an entry of the list, opens it and moves the focus there, once it is drawn. */
@@ -219,7 +220,7 @@ export class Transcript {
       if (view.element.parentElement !== place) place.append(view.element);
       this.updateTool(question);
     }
-    if (this.wanted !== undefined && ids.has(this.wanted)) this.showQuestion(this.wanted);
+    if (this.wanted !== undefined && ids.has(this.wanted.id)) this.showQuestion(this.wanted.id, this.wanted.key);
   }
 
   /** placeOf returns the place of a question: at its tool call, else at the end. */
@@ -235,14 +236,17 @@ export class Transcript {
     if (tool !== undefined) this.views.known(tool)?.update();
   }
 
-  /** ended replaces a question that another client has answered with a note. */
+  /** ended replaces a question that another client has answered with a note. After the user's own answer, the focus goes to the next question. */
   private ended(id: string, view: QuestionView): void {
     const outcome = this.actions.contents.outcome(id);
     const hadFocus = view.element.contains(document.activeElement);
     const words = this.actions.endOf(id, outcome);
     if (words === undefined) view.element.remove();
     else view.element.replaceWith(make("p", { class: "note", text: words }));
-    if (hadFocus) this.actions.focusPrompt();
+    if (!hadFocus) return;
+    const [next] = words === undefined ? this.actions.contents.questions : [];
+    if (next) this.wanted = { id: next.id, key: undefined };
+    else this.actions.focusPrompt();
   }
 
   /** takeEnd handles scroll input. The End key needs it, because the browser only estimates the height of distant entries. */

@@ -40,6 +40,102 @@ test("a question stands at its tool call, and holds all that is to be known befo
   await page.getByText("You denied").waitFor();
 });
 
+/** Waits until a question takes keys: not for a moment after it has appeared or has got the focus. */
+async function rest(page: Page): Promise<void> {
+  const until = (await page.evaluate(() => performance.now())) + 550;
+  await page.waitForFunction((until) => performance.now() > until, until);
+}
+
+const isFocused = (page: Page, name: string): Promise<void> => page.getByRole("button", { name, exact: true }).and(page.locator(":focus")).waitFor();
+
+test("the keys of every client answer the question that has the focus, and its buttons show them", async () => {
+  const page = await working();
+  const rule_preview = { session: { text: "Bash of rm" }, project: { text: "Bash of rm" } };
+  for (const approval of ["a", "b", "c", "d"]) await tell(page, "approval.opened", { ...ask, approval, title: `rm ${approval}`, rule_preview });
+  const first = page.getByRole("group", { name: "Question: rm a" });
+  await first.waitFor();
+  assert.deepEqual(await first.locator(".choices button").evaluateAll((buttons) => buttons.map((button) => [button.querySelector("span")!.textContent, button.getAttribute("aria-keyshortcuts"), button.querySelector("kbd")!.textContent])), [
+    ["Allow", "y", "y"], ["Always in this session", "s", "s"], ["Always in this project", "p", "p"], ["Deny", "n", "n"], ["Deny and say why", "t", "t"], ["Keys", "?", "?"],
+  ]);
+  // Without the focus, no key answers.
+  await page.getByRole("textbox", { name: "Prompt" }).focus();
+  await page.keyboard.type("yn");
+  await rest(page);
+  await first.getByRole("button", { name: "Allow", exact: true }).focus();
+  await page.keyboard.press("?");
+  await first.getByText("y Allow: The tool runs, this once.").waitFor();
+  for (const key of ["Control+y", "Alt+y", "Shift+Y", "x"]) await page.keyboard.press(key);
+  assert.deepEqual(await callsOf(page, "approval.decide"), []);
+  await page.keyboard.press("y");
+  await first.waitFor({ state: "detached" });
+  // The focus goes on to the next question, which no key answers that was meant for the first one.
+  await isFocused(page, "Allow");
+  await page.keyboard.press("y");
+  await page.keyboard.press("Enter");
+  await rest(page);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "a", decision: "approve" }]);
+  await page.keyboard.press("n");
+  await page.getByRole("group", { name: "Question: rm b" }).waitFor({ state: "detached" });
+  await isFocused(page, "Allow");
+  await rest(page);
+  await page.keyboard.press("s");
+  await page.getByRole("group", { name: "Question: rm c" }).waitFor({ state: "detached" });
+  await isFocused(page, "Allow");
+  await rest(page);
+  await page.keyboard.press("p");
+  await page.getByRole("textbox", { name: "Prompt" }).and(page.locator(":focus")).waitFor();
+  assert.deepEqual((await callsOf(page, "approval.decide")).slice(1), [
+    { approval: "b", decision: "deny", comment: "Denied in VS Code" }, { approval: "c", decision: "approve", scope: "session" }, { approval: "d", decision: "approve", scope: "project" },
+  ]);
+  assert.equal(await page.getByRole("textbox", { name: "Prompt" }).inputValue(), "yn");
+});
+
+test("a key that is held answers one question", async () => {
+  const page = await working();
+  for (const approval of ["a", "b"]) await tell(page, "approval.opened", { ...ask, approval, title: `rm ${approval}` });
+  for (const [key, approval] of [["Enter", "a"], ["y", "b"]] as const) {
+    const question = page.getByRole("group", { name: `Question: rm ${approval}` });
+    await question.getByRole("button", { name: "Allow", exact: true }).focus();
+    await rest(page);
+    await page.keyboard.down(key);
+    await question.waitFor({ state: "detached" });
+    await tell(page, "approval.opened", { ...ask, approval: `${approval}2`, title: `rm ${approval}2` });
+    await page.getByRole("group", { name: `Question: rm ${approval}2` }).getByRole("button", { name: "Allow", exact: true }).focus();
+    await rest(page);
+    await page.keyboard.down(key); // repeats
+    await page.keyboard.up(key);
+  }
+  assert.deepEqual((await callsOf(page, "approval.decide")).map(({ approval }) => approval), ["a", "b"]);
+});
+
+test("the options of a question have numbers as keys; the bar takes the keys of its question, too", async () => {
+  const page = await working();
+  const options = [{ option_id: "red", name: "Red" }, { option_id: "green", name: "Green" }];
+  await tell(page, "approval.opened", { approval: "q3", type: "human_contact", tool_name: "other", title: "Which colour do you like?", options, declinable: true });
+  const question = page.getByRole("group", { name: "Question: Which colour do you like?" });
+  await question.getByRole("button", { name: "Red" }).focus();
+  await rest(page);
+  await page.keyboard.press("2");
+  await question.waitFor({ state: "detached" });
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q3", decision: "respond", option: "green" }]);
+
+  const other = await pages.open({ prepare: scene, height: 700 });
+  await other.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+  await toTop(other);
+  const bar = other.getByRole("region", { name: "Open questions" });
+  await bar.getByRole("button", { name: "Deny" }).focus();
+  await rest(other);
+  await other.keyboard.press("?");
+  await bar.waitFor({ state: "hidden" });
+  await other.getByText("y Allow: The tool runs, this once.").waitFor();
+  await toTop(other);
+  await bar.getByRole("button", { name: "Deny" }).focus();
+  await rest(other);
+  await other.keyboard.press("y");
+  await bar.waitFor({ state: "hidden" });
+  assert.deepEqual(await callsOf(other, "approval.decide"), [{ approval: "q1", decision: "approve" }]);
+});
+
 test("a question inside of a sub-agent opens the call that it is part of", async () => {
   const page = await working();
   await tell(page, "item.changed", { type: "tool_call", key: "outer", tool_name: "Task", title: "Look around", tool_kind: "think" });
@@ -60,9 +156,9 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   await bar.getByText("Edit src/lexer.ts").waitFor();
   await bar.getByRole("button", { name: "Show the question" }).click();
   await bar.waitFor({ state: "hidden" });
-  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Allow");
+  await page.getByRole("button", { name: "Allow", exact: true }).and(page.locator(":focus")).waitFor();
   await toTop(page);
-  await bar.getByRole("button", { name: "Always Allow in This Session" }).click();
+  await bar.getByRole("button", { name: "Always in this session" }).click();
   await bar.waitFor({ state: "hidden" });
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q1", decision: "approve", scope: "session" }]);
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");

@@ -419,7 +419,7 @@ test("the keyboard alone reaches and does everything", async () => {
     if (name === "" || (reached.length > 0 && name === reached[0])) break;
     reached.push(name);
   }
-  for (const name of ["Interrupt", "Show changes", "Fork the session", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always Allow in This Session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
+  for (const name of ["Interrupt", "Show changes", "Fork the session", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always in this session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
   const order = ["Interrupt", "Allow", "Prompt", "Mode"].map((name) => reached.indexOf(name));
   assert.deepEqual(order, [...order].sort((a, b) => a - b));
   await page.locator(".thinking summary").focus();

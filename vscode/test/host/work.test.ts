@@ -111,7 +111,7 @@ def test_items_count():
   await lens("Reverted · Reopen").waitFor();
   assert.equal(readFileSync(join(project.folder, "cart.py"), "utf8"), counted);
   await page.locator(".modified .view-line").filter({ hasText: "def test_items_count" }).click();
-  await page.keyboard.press("Control+Alt+d");
+  await page.keyboard.press("Alt+q");
   await page.keyboard.press("y");
   await lens("Accepted · Reopen").waitFor();
   await command("Notifications: Clear All Notifications");

@@ -151,7 +151,7 @@ export class FakeHost {
       case "session.set":
         return { live: true, turn: this.session };
       case "turn.interrupt":
-        return { turn: this.session["turn"], state: "interrupting" };
+        return { turn: this.session["turn"], state: this.queued.some((one) => one["turn_uuid"] === params["turn"]) ? "cancelled" : "interrupting" };
       case "panel.choose":
         this.start.newSession!.chosen = { ...this.start.newSession!.chosen, ...params };
         return this.start.newSession;
