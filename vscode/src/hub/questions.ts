@@ -5,11 +5,12 @@ import type { Question } from "./model";
 import { clipped, exactly, short } from "./groups";
 import { fenceFor } from "./transcript";
 
-type Decision = Omit<Params<"approval.decide">, "approval">;
+export type Decision = Omit<Params<"approval.decide">, "approval">;
 
 /** The input that an answer needs from the user. */
 export type Needs =
   | { words: string } // a prompt for text, which becomes the comment
+  | { rule: { text: string; pattern?: string } } // the user sees what the rule allows, and may change its pattern
   | { form: FormField[] } // fields, whose values become the content
   | { open: string }; // a URL to open first
 
@@ -60,12 +61,17 @@ export function choicesOf(question: Question): Choice[] {
   return question.type === "human_contact" ? answersOf(question) : permissionsOf(question);
 }
 
+/** Whether the extension can send an answer without further input. */
+export function isComplete({ needs }: Choice): boolean {
+  return needs === undefined;
+}
+
 function permissionsOf(question: Question): Choice[] {
   const choices: Choice[] = [{ id: "approve", ...named("allow"), icon: "check", decision: { decision: "approve" } }];
   for (const scope of ruleScopes) {
     const rule = question.rule_preview?.[scope];
     if (rule) {
-      choices.push({ id: `approve-${scope}`, ...named(scope), detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
+      choices.push({ id: `approve-${scope}`, ...named(scope), detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope }, needs: { rule: { text: rule.text, ...(rule.pattern && { pattern: rule.pattern }) } } });
     }
   }
   choices.push({ id: "deny", ...named("deny"), icon: "close", decision: { decision: "deny", comment: plainDenial } });
@@ -76,17 +82,17 @@ function permissionsOf(question: Question): Choice[] {
 function answersOf(question: Question): Choice[] {
   const choices: Choice[] = [];
   if (question.mode === "form") {
-    choices.push({ id: "fill", label: "Fill In…", icon: "edit", decision: { decision: "respond" }, needs: { form: fieldsOf(question.schema) } });
+    choices.push({ id: "fill", label: "Fill in", icon: "edit", decision: { decision: "respond" }, needs: { form: fieldsOf(question.schema) } });
   } else if (question.mode === "url" && question.url) {
     choices.push({
-      id: "open", label: "Open in the Browser", detail: [question.url, ...(question.url_warnings ?? [])].map(exactly).join(" — "), icon: "link-external",
+      id: "open", label: "Open in the browser", detail: [question.url, ...(question.url_warnings ?? [])].map(exactly).join(" — "), icon: "link-external",
       decision: { decision: "respond" }, needs: { open: question.url },
     });
   } else {
     for (const [i, option] of optionsOf(question).entries()) {
       choices.push({ id: `option-${option.id}`, label: short(option.label), ...(i < 9 && { key: String(i + 1) }), icon: "circle-outline", decision: { decision: "respond", option: option.id } });
     }
-    if (!question.options_only) choices.push({ id: "respond", label: "Answer…", icon: "comment", decision: { decision: "respond" }, needs: { words: titleOf(question) } });
+    if (!question.options_only) choices.push({ id: "respond", label: "Answer", icon: "comment", decision: { decision: "respond" }, needs: { words: titleOf(question) } });
   }
   if (question.mode || question.declinable) choices.push({ id: "deny", label: "Decline", key: answers.deny.key, meaning: "The agent gets no answer.", icon: "close", decision: { decision: "deny", comment: plainDenial } });
   return choices;

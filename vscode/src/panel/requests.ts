@@ -1,15 +1,12 @@
 // The extension's own methods for the page of a panel.
 import { resolve } from "node:path";
 import * as vscode from "vscode";
-import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
 import { agentOf } from "../hub/attempts";
 import { wholeOfParts, wholeOfPatch } from "../hub/changes";
 import { visible } from "../hub/groups";
-import { wholeQuestions } from "../hub/model";
 import type { Session } from "../hub/model";
-import { choicesOf } from "../hub/questions";
 import { showUntrusted } from "../projects";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
@@ -163,13 +160,11 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       await changes.open(await panel.askSession(), path === undefined ? undefined : text(path, "path"));
       return null;
     },
-    "panel.answer": async ({ approval: asked, choice }) => {
-      await panel.scope.checkApproval(asked);
-      const known = project.model.questions.find(({ approval }) => approval === asked) ?? (await connection.request("approval.list", {})).approvals.find(({ approval }) => approval === asked);
-      const [question] = known ? await wholeQuestions((method, params) => connection.request(method, params), [known]) : [];
-      if (!question) return { answered: false }; // another client has answered it meanwhile
-      if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);
-      return { answered: await answer({ project, question }, choice) };
+    "panel.openAddress": async ({ approval: asked }) => {
+      const id = await panel.scope.checkApproval(asked);
+      const { url } = (await connection.request("approval.get", { approval: id })).approval;
+      if (!url) throw new RPCError(ErrorCode.InvalidParams, `panel.openAddress: the question ${id} has no address`);
+      return { opened: await vscode.env.openExternal(vscode.Uri.parse(url, true)) };
     },
     "panel.command": async ({ command }) => {
       if (!panelCommands.includes(command)) throw new RPCError(ErrorCode.InvalidParams, `panel.command: a panel may not ask for ${command}; it may for ${panelCommands.join(", ")}`);

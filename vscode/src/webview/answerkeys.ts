@@ -4,7 +4,7 @@
  * How long a question takes no key after it has appeared or has got the focus, in milliseconds. The user may have pressed
  * the key for what had the focus before.
  */
-const pause = 500;
+export const pause = 500;
 
 /** Passes on the keys that answer a question, and holds back those that the user may not have meant for it. */
 export class AnswerKeys {

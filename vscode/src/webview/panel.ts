@@ -1,5 +1,5 @@
 // The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
-import type { Choice } from "../hub/questions";
+import type { Decision } from "../hub/questions";
 import type { Draft, ItemKey, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
 import type { EventKind, HubEvent } from "../protocol";
@@ -83,7 +83,7 @@ export class Panel implements Actions {
   ) {
     this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.contents.turns.waits(turn));
     this.head = new Head(this, () => void this.interrupt());
-    this.bar = new QuestionBar(this, (id, key) => this.transcript.showQuestion(id, key));
+    this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
       commands: () => this.contents.agent.commands ?? (this.session ?? this.start?.newSession?.description)?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
@@ -127,7 +127,7 @@ export class Panel implements Actions {
       this.composer.box.focus();
     });
     host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
-    host.on("panel.showQuestion", ({ id }) => this.transcript.showQuestion(id));
+    host.on("panel.showQuestion", ({ id, choice }) => this.transcript.showQuestion(id, choice));
     host.on("panel.showItem", (item) => {
       this.wanted = item;
       if (this.pages.loaded) void this.showWanted();
@@ -189,13 +189,12 @@ export class Panel implements Actions {
     this.composer.box.focus();
   }
 
-  async answer(question: OpenQuestion, { id: choice, decision, needs }: Choice): Promise<Answered> {
+  async answer(question: OpenQuestion, decision: Decision, opens = false): Promise<Answered> {
     this.own.add(question.id);
     try {
-      if (needs) {
-        const { answered } = await this.host.request("panel.answer", { approval: question.id, choice });
-        if (!answered) this.own.delete(question.id);
-        return { done: answered };
+      if (opens && !(await this.host.request("panel.openAddress", { approval: question.id })).opened) {
+        this.own.delete(question.id);
+        return { done: false };
       }
       const { success, error } = await this.host.request("approval.decide", { approval: question.id, ...decision });
       if (success) return { done: true };

@@ -1,9 +1,10 @@
 // The views of a question: at its place in the transcript, and in a bar above the prompt box. Each has a button for each answer.
 import { exactly } from "../hub/groups";
 import type { Question } from "../hub/model";
-import { choicesOf, titleOf } from "../hub/questions";
-import type { Choice } from "../hub/questions";
+import { choicesOf, isComplete, titleOf } from "../hub/questions";
+import type { Choice, Decision } from "../hub/questions";
 import { answers } from "../protocol";
+import { AnswerField } from "./answerfield";
 import { AnswerKeys } from "./answerkeys";
 import { button, icon, make, setText } from "./dom";
 import type { IconName } from "./dom";
@@ -27,7 +28,7 @@ export function questionTitle(open: OpenQuestion): string {
   return titleOf({ title: "", tool_name: "", ...open.data } as unknown as Question);
 }
 
-/** Buttons for the answers. A press sends the answer. */
+/** Buttons for the answers. A press sends the answer, or asks for the input that it needs. */
 class ChoiceRow {
   readonly element = make("div", { class: "choices", is: { role: "group", "aria-label": "Answers" } });
   private readonly buttons = new Map<string, HTMLButtonElement>();
@@ -38,7 +39,14 @@ class ChoiceRow {
     private readonly open: OpenQuestion,
     private readonly actions: Actions,
     private readonly failed: (why: string) => void,
+    /** Asks for the input of an answer in its place. Returns false if the answer needs none. */
+    private readonly asks: (choice: Choice) => boolean = () => false,
   ) {}
+
+  /** Moves the focus to the button of a choice. */
+  focus(id: string): void {
+    this.buttons.get(id)?.focus();
+  }
 
   /** Whether a key presses one of the buttons. */
   takes(key: string): boolean {
@@ -77,14 +85,22 @@ class ChoiceRow {
     }
   }
 
-  private async press(id: string): Promise<void> {
+  /** Presses the button of a choice, if it is there. */
+  async press(id: string): Promise<void> {
+    const choice = this.choices.get(id);
+    if (!choice || this.busy || this.asks(choice)) return;
+    await this.send(choice.decision, choice, this.failed);
+  }
+
+  /** Sends a decision, once at a time. */
+  async send(decision: Decision, { needs }: Choice, failed: (why: string) => void): Promise<void> {
     if (this.busy) return;
     // The buttons are not disabled, because a disabled button loses the focus.
     this.setBusy(true);
-    const { done, why } = await this.actions.answer(this.open, this.choices.get(id)!);
+    const { done, why } = await this.actions.answer(this.open, decision, needs && "open" in needs);
     if (done) return;
     this.setBusy(false);
-    if (why !== undefined) this.failed(why);
+    if (why !== undefined) failed(why);
   }
 
   private setBusy(busy: boolean): void {
@@ -103,15 +119,22 @@ export class QuestionView {
   private readonly helpButton: HTMLButtonElement;
   private readonly choices: ChoiceRow;
   private readonly keys: AnswerKeys;
+  /** The answers: their buttons, or the input of one of them. */
+  private readonly answers: HTMLElement;
+  private readonly rest: HTMLElement;
+  private readonly fields = new Map<string, AnswerField>();
+  private field: AnswerField | undefined;
   private shown = "";
 
   constructor(
     private open: OpenQuestion,
     private readonly actions: Actions,
   ) {
-    this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why));
+    this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why), (choice) => this.ask(choice));
     this.helpButton = button({ class: "text-button", label: answers.keys.words, key: answers.keys.key, tip: `${answers.keys.meaning} (${answers.keys.key})`, press: () => this.toggleHelp() });
-    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.choices.element, this.help, this.notes, this.failure);
+    this.rest = make("div", { class: "answer-rest" }, this.choices.element, this.help, this.notes);
+    this.answers = make("div", { class: "answers" }, this.rest);
+    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.answers, this.failure);
     this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
     this.update(open);
   }
@@ -142,16 +165,50 @@ export class QuestionView {
   /** Moves the focus to the first answer. A key that the user has pressed before that does not count. */
   focus(): void {
     this.keys.wait();
+    if (this.field) return this.field.focus();
     (this.element.querySelector<HTMLElement>(".choices button") ?? this.element).focus();
   }
 
-  /** Gives the answer of a key. */
-  press(key: string): void {
+  /** Gives an answer, by the id of its choice. "keys" shows what the keys do. */
+  give(answer: string): void {
+    if (answer === "keys") this.toggleHelp();
+    else void this.choices.press(answer);
+  }
+
+  private press(key: string): void {
     if (key === answers.keys.key) this.toggleHelp();
     else this.choices.pressKey(key);
   }
 
+  /** ask shows the input of an answer in place of the buttons. It returns false if the answer needs none here. */
+  private ask(choice: Choice): boolean {
+    const { id, needs } = choice;
+    if (!needs || "open" in needs) return false;
+    const key = JSON.stringify([id, needs]);
+    let field = this.fields.get(key);
+    if (!field) {
+      const asked: AnswerField = new AnswerField(choice, needs, { send: (decision) => this.choices.send(decision, choice, (why) => asked.fail(why)), back: () => this.back(id) });
+      this.fields.set(key, (field = asked));
+    }
+    setText(this.failure, "");
+    this.field = field;
+    this.rest.hidden = true;
+    this.answers.replaceChildren(this.rest, field.element);
+    field.focus();
+    return true;
+  }
+
+  /** back shows the buttons again. */
+  private back(id: string): void {
+    this.field = undefined;
+    this.rest.hidden = false;
+    this.answers.replaceChildren(this.rest);
+    this.keys.wait();
+    this.choices.focus(id);
+  }
+
   private takes(key: string): boolean {
+    if (this.field) return false;
     return key === answers.keys.key ? this.helpButton.isConnected : this.choices.takes(key);
   }
 
@@ -208,10 +265,10 @@ export class QuestionBar {
   private row: ChoiceRow | undefined;
   private shown = "";
 
-  /** show leads to a question, and gives the answer of a key there. */
+  /** show leads to a question, and gives an answer there. */
   constructor(
     private readonly actions: Actions,
-    private readonly show: (id: string, key?: string) => void,
+    private readonly show: (id: string, answer?: string) => void,
   ) {
     this.element.hidden = true;
     this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
@@ -225,7 +282,7 @@ export class QuestionBar {
   /** press gives an answer that the bar has. The question itself takes the other keys. */
   private press(key: string): void {
     if (this.row?.takes(key)) this.row.pressKey(key);
-    else if (this.first) this.show(this.first.id, key);
+    else if (this.first) this.show(this.first.id, choicesOf(questionOf(this.first)).find((choice) => choice.key === key)?.id ?? "keys");
   }
 
   update(sees: (id: string) => boolean): void {
@@ -246,7 +303,7 @@ export class QuestionBar {
     }
     const failure = make("p", { class: "failure", is: { role: "alert" } });
     // The bar has only the answers that need no further input. The others are at the question's place.
-    const answers = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined);
+    const answers = (first.partial ? [] : choicesOf(questionOf(first))).filter(isComplete);
     const choices = [...answers.filter(({ id }) => id !== "deny").slice(0, 4), ...answers.filter(({ id }) => id === "deny")];
     const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
     row.update(choices);

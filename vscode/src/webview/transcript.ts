@@ -31,8 +31,8 @@ export class Transcript {
   private readonly stretches = new Stretches(this.log);
   private readonly views: Views;
   private readonly questions = new Map<string, QuestionView>();
-  /** The question to show once it is loaded, and the key of the answer to give there. */
-  private wanted: { id: string; key: string | undefined } | undefined;
+  /** The question to show once it is loaded, and the answer to give there. */
+  private wanted: { id: string; answer: string | undefined } | undefined;
   /** The entry to show once it is drawn, by its key. */
   private sought: string | undefined;
   private readonly dirty = new Set<string>();
@@ -108,16 +108,16 @@ export class Transcript {
     return more;
   }
 
-  /** Scrolls to a question and moves the focus there, once it is loaded. With a key, it then gives the answer of the key. */
-  showQuestion(id: string, key?: string): void {
+  /** Scrolls to a question and moves the focus there, once it is loaded. It then gives an answer, by the id of its choice. */
+  showQuestion(id: string, answer?: string): void {
     const view = this.questions.get(id);
-    this.wanted = view ? undefined : { id, key };
+    this.wanted = view ? undefined : { id, answer };
     if (!view) return;
     this.following = false;
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
     view.element.scrollIntoView({ block: "center" });
     view.focus();
-    if (key !== undefined) view.press(key);
+    if (answer !== undefined) view.give(answer);
   }
 
   /** Scrolls to an entry of the list, opens it and moves the focus there, once it is drawn. */
@@ -150,7 +150,7 @@ export class Transcript {
   sees(id: string): boolean {
     const view = this.questions.get(id);
     if (!view) return false;
-    const [own, frame] = [view.element.querySelector(".choices")?.getBoundingClientRect(), this.element.getBoundingClientRect()];
+    const [own, frame] = [view.element.querySelector(".answers")?.getBoundingClientRect(), this.element.getBoundingClientRect()];
     return own !== undefined && own.height > 0 && own.bottom > frame.top && own.top < frame.bottom;
   }
 
@@ -220,7 +220,7 @@ export class Transcript {
       if (view.element.parentElement !== place) place.append(view.element);
       this.updateTool(question);
     }
-    if (this.wanted !== undefined && ids.has(this.wanted.id)) this.showQuestion(this.wanted.id, this.wanted.key);
+    if (this.wanted !== undefined && ids.has(this.wanted.id)) this.showQuestion(this.wanted.id, this.wanted.answer);
   }
 
   /** placeOf returns the place of a question: at its tool call, else at the end. */
@@ -245,7 +245,7 @@ export class Transcript {
     else view.element.replaceWith(make("p", { class: "note", text: words }));
     if (!hadFocus) return;
     const [next] = words === undefined ? this.actions.contents.questions : [];
-    if (next) this.wanted = { id: next.id, key: undefined };
+    if (next) this.wanted = { id: next.id, answer: undefined };
     else this.actions.focusPrompt();
   }
 

@@ -76,13 +76,15 @@ test("the keys of every client answer the question that has the focus, and its b
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "a", decision: "approve" }]);
   await page.keyboard.press("n");
   await page.getByRole("group", { name: "Question: rm b" }).waitFor({ state: "detached" });
-  await isFocused(page, "Allow");
-  await rest(page);
-  await page.keyboard.press("s");
-  await page.getByRole("group", { name: "Question: rm c" }).waitFor({ state: "detached" });
-  await isFocused(page, "Allow");
-  await rest(page);
-  await page.keyboard.press("p");
+  for (const [key, approval, label] of [["s", "c", "Always in this session"], ["p", "d", "Always in this project"]] as const) {
+    await isFocused(page, "Allow");
+    await rest(page);
+    await page.keyboard.press(key);
+    await isFocused(page, label);
+    await rest(page);
+    await page.keyboard.press("Enter");
+    await page.getByRole("group", { name: `Question: rm ${approval}` }).waitFor({ state: "detached" });
+  }
   await page.getByRole("textbox", { name: "Prompt" }).and(page.locator(":focus")).waitFor();
   assert.deepEqual((await callsOf(page, "approval.decide")).slice(1), [
     { approval: "b", decision: "deny", comment: "Denied in VS Code" }, { approval: "c", decision: "approve", scope: "session" }, { approval: "d", decision: "approve", scope: "project" },
@@ -158,9 +160,11 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   await bar.waitFor({ state: "hidden" });
   await page.getByRole("button", { name: "Allow", exact: true }).and(page.locator(":focus")).waitFor();
   await toTop(page);
-  await bar.getByRole("button", { name: "Always in this session" }).click();
+  await bar.getByRole("button", { name: "Allow" }).waitFor();
+  assert.deepEqual(await bar.locator(".choices button > span").allInnerTexts(), ["Allow", "Deny"]);
+  await bar.getByRole("button", { name: "Allow" }).click();
   await bar.waitFor({ state: "hidden" });
-  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q1", decision: "approve", scope: "session" }]);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q1", decision: "approve" }]);
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");
   const options = [1, 2, 3, 4, 5, 6].map((n) => ({ option_id: `o${n}`, name: `Answer ${n}`, kind: "allow_once" }));
   await tell(page, "approval.opened", { approval: "q9", type: "human_contact", title: "Which one?", options, options_only: true, declinable: true });
@@ -187,18 +191,118 @@ test("the extension leads to a question; its change is shown once, and opens in 
   await page.locator(".tool .tool-body .file-diff").last().waitFor();
 });
 
-test("what needs words, a form or an address is asked by the extension", async () => {
+test("a reason is typed in the question: Enter sends it, Escape goes back and keeps it", async () => {
   const page = await working();
-  await page.evaluate(() => (window.host.answers["panel.answer"] = () => ({ answered: false })));
-  await tell(page, "approval.opened", { approval: "q3", type: "human_contact", tool_name: "other", title: "Which colour do you like?", options: [{ option_id: "red", name: "Red" }, { option_id: "green", name: "Green" }], declinable: true });
-  const question = page.getByRole("group", { name: "Question: Which colour do you like?" });
-  await question.getByRole("button", { name: "Answer…" }).click();
-  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.answer"));
-  assert.deepEqual(await callsOf(page, "panel.answer"), [{ approval: "q3", choice: "respond" }]);
-  // The user changes the decision.
-  await question.getByRole("button", { name: "Green" }).click();
+  await tell(page, "approval.opened", ask);
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  await question.getByRole("button", { name: "Allow", exact: true }).focus();
+  await rest(page);
+  await page.keyboard.down("t");
+  const reason = question.getByRole("textbox", { name: "Why not? The agent gets the reason." });
+  await reason.and(page.locator(":focus")).waitFor();
+  await page.keyboard.down("t"); // repeats
+  await page.keyboard.up("t");
+  assert.equal(await reason.inputValue(), "");
+  await rest(page);
+  await page.keyboard.press("Enter");
+  await question.getByText("Type something, or press Escape to go back").waitFor();
+  await page.keyboard.type("yes, but ?");
+  await page.keyboard.press("Escape");
+  await isFocused(page, "Deny and say why");
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), [], "Escape only goes back");
+  await rest(page);
+  await page.keyboard.press("t");
+  assert.equal(await reason.inputValue(), "yes, but ?");
+  await rest(page);
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("later");
+  await page.keyboard.press("Enter");
   await question.waitFor({ state: "detached" });
-  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q3", decision: "respond", option: "green" }]);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q2", decision: "deny", tell: true, comment: "yes, but ?\nlater" }]);
+});
+
+test("a rule is shown before it is stored, and its pattern can be changed", async () => {
+  const page = await working();
+  const rule = { tool_name: "Bash", covers: "command", pattern: "rm -r build", text: "the command rm -r build, in this session" };
+  await tell(page, "approval.opened", { ...ask, rule_preview: { session: rule, project: rule } });
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  await question.getByRole("button", { name: "Always in this project" }).click();
+  await question.getByText("Allowed without a question: the command rm -r build, in this session").waitFor();
+  const pattern = question.getByRole("textbox", { name: "Pattern" });
+  await pattern.and(page.locator(":focus")).waitFor();
+  assert.equal(await pattern.inputValue(), "rm -r build");
+  await question.getByRole("button", { name: "Back" }).click();
+  await question.getByRole("button", { name: "Always in this session" }).click();
+  await pattern.fill("rm -r *");
+  await page.evaluate(() => {
+    window.host.answers["approval.decide"] = () => {
+      delete window.host.answers["approval.decide"];
+      throw new Error("the pattern does not match this call");
+    };
+  });
+  await rest(page);
+  await pattern.press("Enter");
+  await question.getByText("The answer was not sent: the pattern does not match this call").waitFor();
+  await pattern.press("Enter");
+  await question.waitFor({ state: "detached" });
+  assert.deepEqual((await callsOf(page, "approval.decide"))[1], { approval: "q2", decision: "approve", scope: "session", pattern: "rm -r *" });
+});
+
+test("a form is filled in in the question, and says which value is wrong", async () => {
+  const page = await working();
+  const schema = {
+    type: "object", required: ["colour", "sure"],
+    properties: {
+      colour: { type: "string", title: "Colour", enum: ["red", "blue"], default: "red" }, count: { type: "integer", title: "How many", minimum: 1, maximum: 9, default: 2 },
+      sure: { type: "boolean", title: "Sure" }, days: { type: "array", title: "Days", items: { enum: ["Mo", "Tu"] } }, name: { type: "string", title: "Name on it" },
+    },
+  };
+  await tell(page, "approval.opened", { approval: "q5", type: "human_contact", mode: "form", tool_name: "other", title: "The order", schema });
+  const question = page.getByRole("group", { name: "Question: The order" });
+  await question.getByRole("button", { name: "Fill in" }).click();
+  await question.getByRole("combobox", { name: "Colour" }).and(page.locator(":focus")).waitFor();
+  await question.getByRole("combobox", { name: "Colour" }).selectOption("blue");
+  const count = question.getByRole("textbox", { name: "How many" });
+  await count.fill("12");
+  await rest(page);
+  await count.press("Enter");
+  await question.getByText("How many has to be from 1 to 9").waitFor();
+  await count.and(page.locator(":focus")).waitFor();
+  await count.fill("3");
+  await count.press("Enter");
+  await question.getByText("Sure is needed").waitFor();
+  await question.getByRole("combobox", { name: "Sure" }).selectOption("No");
+  await question.getByRole("checkbox", { name: "Tu" }).check();
+  await question.getByRole("button", { name: "Answer" }).click();
+  await question.waitFor({ state: "detached" });
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q5", decision: "respond", content: { colour: "blue", count: 3, sure: false, days: ["Tu"] } }]);
+});
+
+test("the extension opens an address, and the answer is sent if the user wanted that", async () => {
+  const page = await working();
+  await page.evaluate(() => (window.host.answers["panel.openAddress"] = () => ({ opened: false })));
+  await tell(page, "approval.opened", { approval: "q6", type: "human_contact", mode: "url", tool_name: "other", title: "Sign in", url: "https://example.com/in" });
+  const question = page.getByRole("group", { name: "Question: Sign in" });
+  await question.getByRole("button", { name: "Open in the browser" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.openAddress"));
+  assert.deepEqual([await callsOf(page, "panel.openAddress"), await callsOf(page, "approval.decide")], [[{ approval: "q6" }], []]);
+  await page.evaluate(() => delete window.host.answers["panel.openAddress"]);
+  await question.getByRole("button", { name: "Open in the browser" }).click();
+  await question.waitFor({ state: "detached" });
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q6", decision: "respond" }]);
+});
+
+test("the extension leads to the input of an answer", async () => {
+  const page = await working();
+  await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q3", choice: "respond" }));
+  await tell(page, "approval.opened", { approval: "q3", type: "human_contact", tool_name: "other", title: "Which colour do you like?" });
+  const answer = page.getByRole("textbox", { name: "Which colour do you like?" });
+  await answer.and(page.locator(":focus")).waitFor();
+  await rest(page);
+  await page.keyboard.type("Blue");
+  await page.keyboard.press("Enter");
+  await answer.waitFor({ state: "detached" });
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q3", decision: "respond", comment: "Blue" }]);
 });
 
 test("a question that somebody else answers says so; a late answer says what was decided", async () => {

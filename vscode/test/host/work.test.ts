@@ -30,7 +30,7 @@ def add(items, item):
 def test_items_count():
     assert total([Item(price=3, count=2)]) == 6
 `;
-  const { page, project, row, panel, answer, openViews, newSession, call, command, pick, picture } = await openWindow((end) => t.after(end), {
+  const { page, project, row, panel, answer, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
     files: { "cart.py": cart },
     prepare: (project) => {
       addWriterAgent(project);
@@ -40,25 +40,22 @@ def test_items_count():
     },
   });
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
-  const input = page.locator(".quick-input-widget input[type=text]");
   await openViews();
 
   // A form.
   await newSession("form");
-  await answer("Fill In…").click();
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
+  await answer("Fill in").click();
+  const count = panel.getByRole("textbox", { name: "How many" });
+  await panel.getByRole("combobox", { name: "Colour" }).selectOption("blue");
+  await count.fill("12");
   await picture("form");
-  await pick("blue");
-  await page.locator(".quick-input-widget").filter({ hasText: "How many" }).waitFor();
-  await input.fill("12");
-  await page.locator(".quick-input-widget").filter({ hasText: "How many has to be from 1 to 9" }).waitFor();
+  await panel.getByRole("button", { name: "Answer", exact: true }).click();
+  await panel.getByText("How many has to be from 1 to 9").waitFor();
   await picture("form-wrong");
-  await input.fill("3");
-  await input.press("Enter");
-  await pick("Yes");
-  await page.locator(".quick-input-widget").filter({ hasText: "Name on it" }).waitFor();
-  await input.fill("Ada");
-  await input.press("Enter");
+  await count.fill("3");
+  await panel.getByRole("combobox", { name: /Wrapped as a gift/ }).selectOption("Yes");
+  await panel.getByRole("textbox", { name: "Name on it" }).fill("Ada");
+  await panel.getByRole("textbox", { name: "Name on it" }).press("Enter");
   await panel.getByText(/"count":\s*3/).first().waitFor();
   await row("Done").waitFor();
 

@@ -65,10 +65,10 @@ test("ages are short", () => {
 });
 
 test("a permission can be given once, as a rule, or denied with a reason", () => {
-  const rule = { tool_name: "Write", covers: "files", text: "Write of files src/*, in this session" };
+  const rule = { tool_name: "Write", covers: "files", pattern: "src/*", text: "Write of files src/*, in this session" };
   assert.deepEqual(choicesOf(question({ rule_preview: { session: rule } })).map(({ id, decision, needs }) => [id, decision, needs]), [
     ["approve", { decision: "approve" }, undefined],
-    ["approve-session", { decision: "approve", scope: "session" }, undefined],
+    ["approve-session", { decision: "approve", scope: "session" }, { rule: { text: "Write of files src/*, in this session", pattern: "src/*" } }],
     ["deny", { decision: "deny", comment: "Denied in VS Code" }, undefined],
     ["deny-why", { decision: "deny", tell: true }, { words: "Why not? The agent gets the reason." }],
   ]);
