@@ -68,14 +68,14 @@ export function isComplete({ needs }: Choice): boolean {
 
 function permissionsOf(question: Question): Choice[] {
   const choices: Choice[] = [{ id: "approve", ...named("allow"), icon: "check", decision: { decision: "approve" } }];
+  choices.push({ id: "deny", ...named("deny"), icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  choices.push({ id: "deny-why", ...named("tell"), icon: "comment", decision: { decision: "deny", tell: true }, needs: { words: "Why not? The agent gets the reason." } });
   for (const scope of ruleScopes) {
     const rule = question.rule_preview?.[scope];
     if (rule) {
       choices.push({ id: `approve-${scope}`, ...named(scope), detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope }, needs: { rule: { text: rule.text, ...(rule.pattern && { pattern: rule.pattern }) } } });
     }
   }
-  choices.push({ id: "deny", ...named("deny"), icon: "close", decision: { decision: "deny", comment: plainDenial } });
-  choices.push({ id: "deny-why", ...named("tell"), icon: "comment", decision: { decision: "deny", tell: true }, needs: { words: "Why not? The agent gets the reason." } });
   return choices;
 }
 

@@ -196,11 +196,9 @@ class AnswerView implements View {
     const { data } = this.entry;
     const title = stringOf(data["title"]) ?? stringOf(data["tool_name"]) ?? "";
     const said = stringOf(data["response"]) ?? stringOf(data["comment"]) ?? stringOf(data["option"]);
-    const denied = data["status"] === "denied";
     const by = stringOf(data["decided_by"]) ?? "user";
     const who = by === "user" ? "You" : by;
     const where = stringOf(data["decided_in"]);
-    this.element.classList.toggle("denied", denied);
     const status = stringOf(data["status"]) ?? "";
     const what = `${who} ${data["input_was_edited"] === true ? "edited and " : ""}${approvalStatusWords[status] ?? status}`;
     setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said === `Denied in ${where}` ? undefined : said].filter((part) => part !== undefined).join(" — "));

@@ -81,7 +81,7 @@ export class Panel implements Actions {
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.contents.turns.waits(turn));
+    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.saidBy(entry) !== undefined);
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
@@ -251,7 +251,8 @@ export class Panel implements Actions {
     if (wanted === undefined || !this.pages.loaded) return;
     this.wanted = undefined;
     const key = await this.pages.find(wanted).catch(() => undefined);
-    const outer = key === undefined ? undefined : this.contents.outermost(key);
+    const entry = key === undefined ? undefined : this.contents.entry(key);
+    const outer = entry && this.contents.outermost((this.contents.saidBy(entry) ?? entry).key);
     if (outer === undefined) return this.composer.box.say("The match could not be found in the session.");
     this.transcript.showEntry(outer);
     this.changed();

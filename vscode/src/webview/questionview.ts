@@ -151,11 +151,11 @@ export class QuestionView {
     if (this.help.childElementCount > 0) this.showHelp();
     this.notes.replaceChildren(...detailsOf(choices).map((text) => make("p", { class: "note", text })));
     const { title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated } = question;
-    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool, open.partial]);
+    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool, open.partial, this.isSaid(title)]);
     if (now === this.shown) return;
     this.shown = now;
     this.element.setAttribute("aria-label", `Question: ${questionTitle(open)}`);
-    this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })), ...this.details(question));
+    this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: this.isSaid(question.title ?? "") ? "Allow this?" : questionTitle(open) })), ...this.details(question));
   }
 
   get question(): OpenQuestion {
@@ -227,6 +227,12 @@ export class QuestionView {
     );
   }
 
+  /** isSaid reports whether the title line of the tool call above the question says a text. */
+  private isSaid(text: string): boolean {
+    const call = this.open.tool === undefined ? undefined : this.actions.contents.entry(this.open.tool)?.tool;
+    return text !== "" && text === call?.title && text === questionTitle(this.open);
+  }
+
   private details(question: Question): HTMLElement[] {
     if (this.open.partial) return [make("p", { class: "note", text: "The question is long. Loading all of it…" })];
     const parts: HTMLElement[] = [];
@@ -241,7 +247,7 @@ export class QuestionView {
     if (question.details) parts.push(output(exactly(question.details), { name: "Details" }));
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
-    else if (command !== undefined) parts.push(output(exactly(command), { name: "Command" }));
+    else if (command !== undefined) parts.push(...(exactly(command) === questionTitle(this.open) ? [] : [output(exactly(command), { name: "Command" })])); // the title may say it
     else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(exactly(JSON.stringify(question.tool_input, null, 2)), { name: "Input" }));
     if (question.url) note(exactly(question.url), "address");
     for (const warning of stringsOf(question.url_warnings)) note(exactly(warning), "warning");

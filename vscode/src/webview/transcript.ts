@@ -56,7 +56,7 @@ export class Transcript {
 
   constructor(
     private readonly actions: Actions,
-    /** Entries that are shown elsewhere: prompts that wait for their turn. */
+    /** Entries that are shown elsewhere: prompts that wait for their turn, and what a tool call says. */
     private readonly hidden: (entry: Entry) => boolean,
   ) {
     this.views = new Views(actions);
@@ -241,7 +241,8 @@ export class Transcript {
     const outcome = this.actions.contents.outcome(id);
     const hadFocus = view.element.contains(document.activeElement);
     const words = this.actions.endOf(id, outcome);
-    if (words === undefined) view.element.remove();
+    const isSaid = outcome?.decision === "denied" && view.question.tool !== undefined; // by the tool call
+    if (words === undefined || isSaid) view.element.remove();
     else view.element.replaceWith(make("p", { class: "note", text: words }));
     if (!hadFocus) return;
     const [next] = words === undefined ? this.actions.contents.questions : [];

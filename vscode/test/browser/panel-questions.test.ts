@@ -37,7 +37,34 @@ test("a question stands at its tool call, and holds all that is to be known befo
   await question.getByRole("button", { name: "Deny", exact: true }).click();
   await question.waitFor({ state: "detached" });
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q2", decision: "deny", comment: "Denied in VS Code" }]);
-  await page.getByText("You denied").waitFor();
+  // The call says the denial, which is no failure, and says it once.
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", status: "failed", refused_by: "user", refusal: "Denied in VS Code", result: "The user denied this." });
+  const tool = page.getByRole("article", { name: "rm -r build, you denied this" });
+  await tool.waitFor();
+  const transcript = page.locator(".transcript");
+  assert.deepEqual([await transcript.getByText(/den(y|ied)/i).count(), await transcript.getByText("rm -r build").count()], [1, 1]);
+  const colours = await tool.evaluate((element) => [".tool-status", ".tool-mark", ".tool-title"].map((of) => getComputedStyle(element.querySelector(of)!).color));
+  const bad = await page.evaluate(() => {
+    const probe = document.body.appendChild(document.createElement("p"));
+    probe.className = "failure";
+    const { color } = getComputedStyle(probe);
+    probe.remove();
+    return color;
+  });
+  assert.ok(!colours.includes(bad), `${colours.join(" ")} without ${bad}`);
+});
+
+test("a command is said once while its question waits, and a reason once after a denial", async () => {
+  const page = await working();
+  const long = { command: "rm -r build &&\nmake" };
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Bash", title: "Bash", tool_kind: "execute", tool_input: long });
+  await tell(page, "approval.opened", { ...ask, title: "Bash", tool_input: long, tool_use_id: "c1" });
+  await page.getByText("Allow this?").waitFor();
+  assert.deepEqual([await page.getByText("rm -r build").count(), await page.getByText("Bash", { exact: true }).count()], [1, 1]);
+  await tell(page, "approval.closed", { approval: "q2", tool_use_id: "c1", title: "Bash", status: "denied", decided_by: "user", decided_in: "Emacs", comment: "not yet" });
+  await page.getByRole("article", { name: "Bash, you denied this in Emacs" }).waitFor();
+  await page.getByText("Why not: not yet").waitFor();
+  assert.equal(await page.locator(".transcript").getByText(/denied/).count(), 1);
 });
 
 /** Waits until a question takes keys: not for a moment after it has appeared or has got the focus. */
@@ -55,7 +82,7 @@ test("the keys of every client answer the question that has the focus, and its b
   const first = page.getByRole("group", { name: "Question: rm a" });
   await first.waitFor();
   assert.deepEqual(await first.locator(".choices button").evaluateAll((buttons) => buttons.map((button) => [button.querySelector("span")!.textContent, button.getAttribute("aria-keyshortcuts"), button.querySelector("kbd")!.textContent])), [
-    ["Allow", "y", "y"], ["Always in this session", "s", "s"], ["Always in this project", "p", "p"], ["Deny", "n", "n"], ["Deny and say why", "t", "t"], ["Keys", "?", "?"],
+    ["Allow", "y", "y"], ["Deny", "n", "n"], ["Deny and say why", "t", "t"], ["Always in this session", "s", "s"], ["Always in this project", "p", "p"], ["Keys", "?", "?"],
   ]);
   // Without the focus, no key answers.
   await page.getByRole("textbox", { name: "Prompt" }).focus();

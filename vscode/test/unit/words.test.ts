@@ -68,16 +68,16 @@ test("a permission can be given once, as a rule, or denied with a reason", () =>
   const rule = { tool_name: "Write", covers: "files", pattern: "src/*", text: "Write of files src/*, in this session" };
   assert.deepEqual(choicesOf(question({ rule_preview: { session: rule } })).map(({ id, decision, needs }) => [id, decision, needs]), [
     ["approve", { decision: "approve" }, undefined],
-    ["approve-session", { decision: "approve", scope: "session" }, { rule: { text: "Write of files src/*, in this session", pattern: "src/*" } }],
     ["deny", { decision: "deny", comment: "Denied in VS Code" }, undefined],
     ["deny-why", { decision: "deny", tell: true }, { words: "Why not? The agent gets the reason." }],
+    ["approve-session", { decision: "approve", scope: "session" }, { rule: { text: "Write of files src/*, in this session", pattern: "src/*" } }],
   ]);
 });
 
 test("the words and keys of the answers are those of every client", () => {
   const rule = { tool_name: "Write", covers: "files", text: "Write of files src/*" };
   const words = choicesOf(question({ rule_preview: { session: rule, project: rule } })).map(({ key, label }) => `${key} ${label}`);
-  assert.deepEqual(words, ["y Allow", "s Always in this session", "p Always in this project", "n Deny", "t Deny and say why"]);
+  assert.deepEqual(words, ["y Allow", "n Deny", "t Deny and say why", "s Always in this session", "p Always in this project"]);
 });
 
 test("the first key of all commands is one that VS Code, desktops and AltGr leave free, and is the one that the page knows", () => {
