@@ -54,7 +54,9 @@ export class AnswerField {
 
   private key(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.isComposing || event.key === "Process") return;
-    if (event.repeat && this.isHeld) return event.preventDefault();
+    // The press that has opened the form must not send it.
+    const isEarly = (event.key === "Enter" || event.key === " ") && event.timeStamp - this.openedAt < pause;
+    if ((event.repeat && this.isHeld) || (isEarly && (event.key === "Enter" || event.target instanceof HTMLButtonElement))) return event.preventDefault();
     this.isHeld = false;
     if (event.key === "Escape") {
       event.preventDefault();
@@ -67,8 +69,6 @@ export class AnswerField {
 
   private submit(event: Event): void {
     event.preventDefault();
-    // The same press may have opened the form.
-    if (performance.now() - this.openedAt < pause) return;
     this.fail("");
     try {
       void this.actions.send({ ...this.choice.decision, ...this.read() });

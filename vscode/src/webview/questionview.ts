@@ -245,13 +245,14 @@ export class QuestionView {
     if (question.input_ambiguity) note(question.input_ambiguity, "warning");
     if (question.plan) parts.push(question.plan.length > longestPlan ? output(question.plan, { name: "Plan" }) : make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
     if (question.details) parts.push(output(exactly(question.details), { name: "Details" }));
+    if (question.url) note(exactly(question.url), "address");
+    for (const warning of stringsOf(question.url_warnings)) note(exactly(warning), "warning");
+    if (question.truncated) note("Parts of this question are too long to show.", "warning");
+    // The change or the command is the last part: it stands directly above the answers.
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
     else if (command !== undefined) parts.push(...(exactly(command) === questionTitle(this.open) ? [] : [output(exactly(command), { name: "Command" })])); // the title may say it
     else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(exactly(JSON.stringify(question.tool_input, null, 2)), { name: "Input" }));
-    if (question.url) note(exactly(question.url), "address");
-    for (const warning of stringsOf(question.url_warnings)) note(exactly(warning), "warning");
-    if (question.truncated) note("Parts of this question are too long to show.", "warning");
     return parts;
   }
 }

@@ -218,6 +218,34 @@ test("the extension leads to a question; its change is shown once, and opens in 
   await page.locator(".tool .tool-body .file-diff").last().waitFor();
 });
 
+test("a change stands directly above the answers, once, with its line numbers; what does not fit is counted and can be reached", async () => {
+  const page = await working();
+  const file = (name: string, from: number, count: number): string => `--- a/${name}\n+++ b/${name}\n@@ -${from},2 +${from},${count + 1} @@\n before\n-old\n${Array.from({ length: count }, (_, i) => `+new ${i}\n`).join("")}`;
+  const diff = `${file("a.ts", 41, 200)}@@ -90,1 +289,2 @@\n last\n+end\n${file("b.ts", 1, 3)}${file("c.ts", 1, 1)}`;
+  const title = "Edit a.ts";
+  const tool_input = { file_path: "a.ts", new_string: "the whole input" };
+  await tell(page, "item.changed", { type: "tool_call", key: "c1", tool_name: "Edit", title, tool_kind: "edit", tool_input, details: { diffs: [{ path: "a.ts", old_text: "old", new_text: "new 0" }] } });
+  await tell(page, "approval.opened", { approval: "q1", type: "function_call", tool_name: "Edit", title, tool_use_id: "c1", tool_input, diff, details: "why ".repeat(200), truncated: false, rule_preview: { session: { text: "Edit of a.ts" } } });
+  const question = page.getByRole("group", { name: "Question: Edit a.ts" });
+  await question.getByText("Show 189 more lines (1 more hunk)").waitFor();
+  const parts = question.locator(".question-about > *");
+  assert.deepEqual(await parts.evaluateAll((all: Element[]) => all.slice(-2).map((part) => part.classList[0])), ["file-diff", "more-files"]);
+  assert.equal(await question.evaluate((element) => element.querySelector(".question-about")!.nextElementSibling!.querySelector(".choices")!.getBoundingClientRect().top - element.querySelector(".more-files")!.getBoundingClientRect().bottom < 20), true);
+  assert.deepEqual([await page.locator(".diff-lines").count(), await page.getByText("the whole input").count()], [1, 0]);
+  const numbers = (from: number, to?: number): Promise<string[]> => question.locator(".diff-lines").first().locator(".line, ins, del, .hunk").evaluateAll((lines, [from, to]) => lines.slice(from, to).map((line) => `${(line as HTMLElement).dataset["line"]} ${line.textContent}`), [from, to] as const);
+  assert.deepEqual(await numbers(0, 5), [" @@ -41,2 +41,201 @@", "41  before", "42 -old", "42 +new 0", "43 +new 1"]);
+  const inView = async (): Promise<boolean> => question.getByRole("button", { name: "Allow", exact: true }).evaluate((element) => {
+    const [own, frame] = [element.getBoundingClientRect(), element.closest(".transcript")!.getBoundingClientRect()];
+    return own.top >= frame.top && own.bottom <= frame.bottom;
+  });
+  assert.equal(await inView(), true);
+  await question.getByRole("button", { name: "Show 189 more lines (1 more hunk)" }).click();
+  assert.deepEqual(await numbers(-3), [" @@ -90,1 +289,2 @@", "289  last", "290 +end"]);
+  await question.getByRole("button", { name: "Show 2 more files (8 lines)" }).click();
+  await question.getByRole("button", { name: "c.ts", exact: true }).waitFor();
+  assert.deepEqual(problemsOf(page), []);
+});
+
 test("a reason is typed in the question: Enter sends it, Escape goes back and keeps it", async () => {
   const page = await working();
   await tell(page, "approval.opened", ask);
