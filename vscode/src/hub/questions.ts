@@ -11,6 +11,7 @@ export type Decision = Omit<Params<"approval.decide">, "approval">;
 export type Needs =
   | { words: string } // a prompt for text, which becomes the comment
   | { rule: { text: string; pattern?: string } } // the user sees what the rule allows, and may change its pattern
+  | { edit: true } // an editor with the tool's input
   | { form: FormField[] } // fields, whose values become the content
   | { open: string }; // a URL to open first
 
@@ -76,6 +77,8 @@ function permissionsOf(question: Question): Choice[] {
       choices.push({ id: `approve-${scope}`, ...named(scope), detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope }, needs: { rule: { text: rule.text, ...(rule.pattern && { pattern: rule.pattern }) } } });
     }
   }
+  // Programs may read an ambiguous input differently, so an edit of one reading could change another.
+  if (question.input_editable && !question.input_ambiguity) choices.push({ id: "edit", ...named("edit"), icon: "edit", decision: { decision: "approve" }, needs: { edit: true } });
   return choices;
 }
 

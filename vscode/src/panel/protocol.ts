@@ -136,6 +136,8 @@ export interface PanelMethods {
   "panel.openChanges": { params: { path?: string }; result: null };
   /** Opens the address of a question in the browser, after VS Code has asked the user. opened: false if the user did not want it. */
   "panel.openAddress": { params: { approval: string }; result: { opened: boolean } };
+  /** Opens what the tool of a question gets in an editor. There the user changes it, and allows the tool with it. */
+  "panel.editInput": { params: { approval: string }; result: null };
   /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. */
   "panel.command": { params: { command: PanelCommand }; result: null };
 }

@@ -5,8 +5,8 @@ import type { Choice, Decision, FormField, Needs } from "../hub/questions";
 import { pause } from "./answerkeys";
 import { button, make, setText } from "./dom";
 
-/** What an answer needs in the page. The extension opens an address. */
-export type Typed = Exclude<Needs, { open: string }>;
+/** What an answer needs in the page. The extension opens addresses and editors. */
+export type Typed = Exclude<Needs, { open: string } | { edit: true }>;
 
 /** What the buttons do that send an answer. */
 const verbs: Record<Decision["decision"], string> = { approve: "Allow", deny: "Deny", respond: "Answer", cancel: "Withdraw" };

@@ -206,6 +206,15 @@ export class Panel implements Actions {
     }
   }
 
+  async edit({ id }: OpenQuestion): Promise<string> {
+    try {
+      await this.host.request("panel.editInput", { approval: id });
+      return "";
+    } catch (error) {
+      return `The editor was not opened: ${(error as Error).message}`;
+    }
+  }
+
   endOf(id: string, outcome: Outcome | undefined): string | undefined {
     if (this.own.has(id)) return undefined;
     if (!outcome) return "The question was closed: its turn has ended.";

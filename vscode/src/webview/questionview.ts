@@ -184,6 +184,11 @@ export class QuestionView {
   private ask(choice: Choice): boolean {
     const { id, needs } = choice;
     if (!needs || "open" in needs) return false;
+    if ("edit" in needs) {
+      setText(this.failure, "");
+      void this.actions.edit(this.open).then((why) => setText(this.failure, why));
+      return true;
+    }
     const key = JSON.stringify([id, needs]);
     let field = this.fields.get(key);
     if (!field) {

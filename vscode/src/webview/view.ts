@@ -41,6 +41,8 @@ export interface Actions {
   command(command: "duet.setUpAgent" | "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.rewind" | "duet.land" | "duet.discardWorktree" | "duet.openWorktree" | "duet.compareAttempts" | "duet.showChanges"): void;
   /** Sends a decision. With opens, the extension first opens the question's address in the browser. */
   answer(question: OpenQuestion, decision: Decision, opens?: boolean): Promise<Answered>;
+  /** Opens the input of a question's tool in an editor. Resolves with why that failed, for the user; empty: it is open. */
+  edit(question: OpenQuestion): Promise<string>;
   /** The note in the place of an ended question. undefined: none, because it was answered here. */
   endOf(id: string, outcome: Outcome | undefined): string | undefined;
   focusPrompt(): void;

@@ -347,6 +347,27 @@ test("the extension opens an address, and the answer is sent if the user wanted 
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q6", decision: "respond" }]);
 });
 
+test("the extension opens an editor for what the tool gets, and the question waits", async () => {
+  const page = await working();
+  await tell(page, "approval.opened", { ...ask, input_editable: true });
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  await question.getByRole("button", { name: "Edit", exact: true }).focus();
+  await rest(page);
+  await page.evaluate(() => {
+    window.host.answers["panel.editInput"] = () => {
+      delete window.host.answers["panel.editInput"];
+      throw new Error("the input is too long to be edited here");
+    };
+  });
+  await page.keyboard.press("e");
+  await question.getByText("The editor was not opened: the input is too long to be edited here").waitFor();
+  await page.keyboard.press("e");
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.editInput").length === 2);
+  assert.deepEqual([(await callsOf(page, "panel.editInput"))[1], await callsOf(page, "approval.decide")], [{ approval: "q2" }, []]);
+  await question.getByRole("button", { name: "Allow", exact: true }).click();
+  await question.waitFor({ state: "detached" });
+});
+
 test("the extension leads to the input of an answer", async () => {
   const page = await working();
   await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q3", choice: "respond" }));

@@ -235,3 +235,31 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await picture("attempts-chosen");
   assert.equal(readFileSync(join(project.folder, "docs", "cart.txt"), "utf8"), "one\ntwo\n");
 });
+
+test("what an agent wants to write is edited in the diff editor, and written as edited; a key of a command is not typed", async (t) => {
+  const { page, project, panel, answer, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  await openViews();
+  await newSession("Greet the reader");
+  await answer("Allow").waitFor();
+  await prompt.click();
+  await page.keyboard.type("a");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("a"); // Answer a Question
+  await answer("Allow").and(panel.locator(":focus")).waitFor();
+  assert.equal(await prompt.inputValue(), "a");
+  await page.waitForTimeout(600); // a question takes no key at once
+  await page.keyboard.press("e");
+  const editor = page.locator(".modified-in-monaco-diff-editor").filter({ hasText: "Greet the reader" });
+  await editor.locator(".view-line").first().click();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.type("# My title");
+  await page.keyboard.press("Enter");
+  await page.locator(".tab.active").filter({ hasText: "demo.txt (your edit)" }).waitFor();
+  await picture("edit");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("y");
+  await page.locator(".tab").filter({ hasText: "demo.txt (your edit)" }).waitFor({ state: "detached" });
+  await panel.getByText("edited and allowed").waitFor();
+  await eventually(() => assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /^# My title\nTurn 1: Greet the reader/));
+});
