@@ -26,5 +26,5 @@ export function catchChords(): void {
 /** isPrefix compares by the key code, which follows the layout of the keyboard. On a Mac, Option makes another character of the key. */
 function isPrefix(event: KeyboardEvent): boolean {
   // eslint-disable-next-line @typescript-eslint/no-deprecated -- VS Code reads it, too; nothing else names the key by its layout
-  return event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.keyCode === "Q".charCodeAt(0);
+  return event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.keyCode === prefix.at(-1)!.toUpperCase().charCodeAt(0);
 }
