@@ -203,7 +203,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await page.locator(".tab.active").filter({ hasText: /^Attempts: Fill the cart/ }).waitFor();
   assert.equal(await page.locator(".tab").filter({ hasText: "New session" }).count(), 0, "the panel without a session is closed");
   const writer = panel.getByRole("region", { name: /^writer, / });
-  await writer.getByText("done · 1 file, +1 -0").waitFor();
+  await writer.getByText("completed · 1 file, +1 -0").waitFor();
   await picture("attempts");
   await writer.getByRole("button", { name: "docs/cart.txt" }).click();
   await page.locator(".editor-instance .modified .view-line").filter({ hasText: "two" }).waitFor();
