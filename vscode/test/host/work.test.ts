@@ -231,7 +231,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await picture("attempts-interrupt");
   await asked.getByRole("button", { name: "Interrupt and Discard" }).click();
   await notification("landed on main: 1 commit, 1 file").waitFor();
-  await panel.getByText(/^demo \(task-\d+\) is discarded/).waitFor();
+  await panel.getByText(/^demo \(\d+\.\d+\) is discarded/).waitFor();
   await picture("attempts-chosen");
   assert.equal(readFileSync(join(project.folder, "docs", "cart.txt"), "utf8"), "one\ntwo\n");
 });
