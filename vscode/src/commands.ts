@@ -1,7 +1,6 @@
 // The commands of the extension, for the palette, the lists and the keyboard.
 import * as vscode from "vscode";
 import { setUpAgent } from "./agents";
-import { answer } from "./answer";
 import type { Comparisons } from "./attempts";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
@@ -9,7 +8,7 @@ import { forkChoices, deleteSession, rename, revokeRules, rewind, search } from 
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
 import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
-import { titleOf } from "./hub/questions";
+import { choicesOf, isComplete, titleOf } from "./hub/questions";
 import { inform } from "./messages";
 import { selected } from "./panel/files";
 import type { Panel, Panels } from "./panel/panel";
@@ -100,10 +99,10 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     command("answer", async (of?: ProjectQuestion | string, choice?: unknown) => {
       const question = of === undefined ? await pickQuestion(projects) : questionOf(projects, of);
       // VS Code passes further arguments after the row that was pressed.
-      if (question) await answer(question, typeof choice === "string" ? choice : undefined);
+      if (question) await answer(question, panels, typeof choice === "string" ? choice : undefined);
     }),
-    command("approve", async (of: ProjectQuestion) => void (await answer(of, "approve"))),
-    command("deny", async (of: ProjectQuestion) => void (await answer(of, "deny"))),
+    command("approve", (of: ProjectQuestion) => answer(of, panels, "approve")),
+    command("deny", (of: ProjectQuestion) => answer(of, panels, "deny")),
     command("showQuestion", async (of: ProjectQuestion | string) => {
       const question = questionOf(projects, of);
       if (question) await showQuestion(question, panels);
@@ -192,10 +191,18 @@ function questionOf({ questions }: Projects, of: ProjectQuestion | string): Proj
   return question;
 }
 
-/** showQuestion opens the session of a question, at the question. */
-async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
+/** answer sends an answer. Without a choice, or if the choice needs further input, the panel of the session asks for it at the question. */
+async function answer(of: ProjectQuestion, panels: Panels, choice?: string): Promise<void> {
+  const chosen = choicesOf(of.question).find(({ id }) => id === choice);
+  if (!chosen || !isComplete(chosen)) return showQuestion(of, panels, choice);
+  const { success, error } = await of.project.connection.request("approval.decide", { approval: of.question.approval, client: "VS Code", ...chosen.decision });
+  if (!success) void inform(error ?? "the question has been answered");
+}
+
+/** showQuestion opens the session of a question, at the question, and begins an answer there. */
+async function showQuestion({ project, question }: ProjectQuestion, panels: Panels, choice?: string): Promise<void> {
   const session = project.model.sessionOf(question) ?? (await project.connection.request("turn.get", { turn: question.session_uuid })).turn;
-  (await panels.open({ project, session })).showQuestion(question.approval);
+  (await panels.open({ project, session })).showQuestion(question.approval, choice);
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {

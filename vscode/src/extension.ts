@@ -8,6 +8,7 @@ import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
+import { Edits } from "./edits";
 import { saved } from "./editortools";
 import { notifications, statusBar } from "./notifications";
 import { Drafts } from "./panel/drafts";
@@ -40,6 +41,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const documents = new Documents(all);
   const changes = new Changes(all, showError);
+  const edits = new Edits(showError);
   // vscode.env.sessionId is not enough: a duplicated window has the same one.
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
@@ -47,7 +49,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const beginnings = new Beginnings(context.workspaceState);
   const panels: Panels = new Panels(all, {
     window, projects: all, beginnings, editor, extension: context.extensionUri, onError: note,
-    handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, compare: (of) => comparisons.show(of), onError: note }),
+    handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, edits, compare: (of) => comparisons.show(of), onError: note }),
   });
   const comparisons = new Comparisons({ projects: all, panels, changes, documents, extension: context.extensionUri, onError: note });
   const follow = (): void => {
@@ -65,7 +67,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
     vscode.workspace.onDidSaveTextDocument(({ uri }) => uri.scheme === "file" && saved(all.all, uri.fsPath)),
-    log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
+    log, all, documents, changes, edits, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
     previews, comparisons, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => attempt(async () => void (await panels.open(of))), isShown: (of) => panels.isShown(of), onShown: panels.onShown }),
     ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, comparisons, others, log, attempt }),

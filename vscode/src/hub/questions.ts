@@ -1,14 +1,17 @@
 // Questions: their titles and details, the possible answers, and the decisions that answers become.
+import { answers } from "../protocol";
 import type { DecisionScope, Params } from "../protocol";
 import type { Question } from "./model";
 import { clipped, exactly, short } from "./groups";
 import { fenceFor } from "./transcript";
 
-type Decision = Omit<Params<"approval.decide">, "approval">;
+export type Decision = Omit<Params<"approval.decide">, "approval">;
 
 /** The input that an answer needs from the user. */
 export type Needs =
   | { words: string } // a prompt for text, which becomes the comment
+  | { rule: { text: string; pattern?: string } } // the user sees what the rule allows, and may change its pattern
+  | { edit: true } // an editor with the tool's input
   | { form: FormField[] } // fields, whose values become the content
   | { open: string }; // a URL to open first
 
@@ -16,6 +19,10 @@ export type Needs =
 export interface Choice {
   id: string;
   label: string;
+  /** The key that gives the answer while the question has the focus. Every client has the same keys. */
+  key?: string;
+  /** What the answer does, in a sentence. */
+  meaning?: string;
   /** The scope of the answer, if it is more than this question. */
   detail?: string;
   icon: string;
@@ -38,8 +45,14 @@ export interface FormField {
 
 type RuleScope = Exclude<DecisionScope, "once">;
 
-/** The choices that make a decision a rule, by its scope, in their order. */
-const ruleScopes: Record<RuleScope, string> = { session: "Always Allow in This Session", project: "Always Allow in This Project" };
+/** The scopes of rules, in the order of their choices. */
+const ruleScopes: readonly RuleScope[] = ["session", "project"];
+
+/** named returns the words, the key and the meaning of an answer, which are the same in every client. */
+function named(name: keyof typeof answers): Pick<Choice, "label" | "key" | "meaning"> {
+  const { words: label, key, meaning } = answers[name];
+  return { label, key, meaning };
+}
 
 /** The reason in a denial without the user's own. An agent always gets a reason. */
 const plainDenial = "Denied in VS Code";
@@ -49,35 +62,42 @@ export function choicesOf(question: Question): Choice[] {
   return question.type === "human_contact" ? answersOf(question) : permissionsOf(question);
 }
 
+/** Whether the extension can send an answer without further input. */
+export function isComplete({ needs }: Choice): boolean {
+  return needs === undefined;
+}
+
 function permissionsOf(question: Question): Choice[] {
-  const choices: Choice[] = [{ id: "approve", label: "Allow", icon: "check", decision: { decision: "approve" } }];
-  for (const scope of Object.keys(ruleScopes) as RuleScope[]) {
+  const choices: Choice[] = [{ id: "approve", ...named("allow"), icon: "check", decision: { decision: "approve" } }];
+  choices.push({ id: "deny", ...named("deny"), icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  choices.push({ id: "deny-why", ...named("tell"), icon: "comment", decision: { decision: "deny", tell: true }, needs: { words: "Why not? The agent gets the reason." } });
+  for (const scope of ruleScopes) {
     const rule = question.rule_preview?.[scope];
     if (rule) {
-      choices.push({ id: `approve-${scope}`, label: ruleScopes[scope], detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
+      choices.push({ id: `approve-${scope}`, ...named(scope), detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope }, needs: { rule: { text: rule.text, ...(rule.pattern && { pattern: rule.pattern }) } } });
     }
   }
-  choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });
-  choices.push({ id: "deny-why", label: "Deny and Say Why…", icon: "comment", decision: { decision: "deny" }, needs: { words: "Why not? The agent gets the reason." } });
+  // Programs may read an ambiguous input differently, so an edit of one reading could change another.
+  if (question.input_editable && !question.input_ambiguity) choices.push({ id: "edit", ...named("edit"), icon: "edit", decision: { decision: "approve" }, needs: { edit: true } });
   return choices;
 }
 
 function answersOf(question: Question): Choice[] {
   const choices: Choice[] = [];
   if (question.mode === "form") {
-    choices.push({ id: "fill", label: "Fill In…", icon: "edit", decision: { decision: "respond" }, needs: { form: fieldsOf(question.schema) } });
+    choices.push({ id: "fill", label: "Fill in", icon: "edit", decision: { decision: "respond" }, needs: { form: fieldsOf(question.schema) } });
   } else if (question.mode === "url" && question.url) {
     choices.push({
-      id: "open", label: "Open in the Browser", detail: [question.url, ...(question.url_warnings ?? [])].map(exactly).join(" — "), icon: "link-external",
+      id: "open", label: "Open in the browser", detail: [question.url, ...(question.url_warnings ?? [])].map(exactly).join(" — "), icon: "link-external",
       decision: { decision: "respond" }, needs: { open: question.url },
     });
   } else {
-    for (const option of optionsOf(question)) {
-      choices.push({ id: `option-${option.id}`, label: short(option.label), icon: "circle-outline", decision: { decision: "respond", option: option.id } });
+    for (const [i, option] of optionsOf(question).entries()) {
+      choices.push({ id: `option-${option.id}`, label: short(option.label), ...(i < 9 && { key: String(i + 1) }), icon: "circle-outline", decision: { decision: "respond", option: option.id } });
     }
-    if (!question.options_only) choices.push({ id: "respond", label: "Answer…", icon: "comment", decision: { decision: "respond" }, needs: { words: titleOf(question) } });
+    if (!question.options_only) choices.push({ id: "respond", label: "Answer", icon: "comment", decision: { decision: "respond" }, needs: { words: titleOf(question) } });
   }
-  if (question.mode || question.declinable) choices.push({ id: "deny", label: "Decline", icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  if (question.mode || question.declinable) choices.push({ id: "deny", label: "Decline", key: answers.deny.key, meaning: "The agent gets no answer.", icon: "close", decision: { decision: "deny", comment: plainDenial } });
   return choices;
 }
 

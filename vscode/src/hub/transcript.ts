@@ -8,7 +8,9 @@ const longest = 4_000;
 
 /** The whole session. */
 export function transcript(title: string, items: readonly SessionItem[]): string {
-  const parts = [`# ${oneLine(title)}`, ...items.map(partOf)];
+  // A denied tool call says its denial itself.
+  const denied = new Set(items.flatMap(({ type, approval, approval_status }) => (type === "tool_call" && approval && approval_status === "denied" ? [approval] : [])));
+  const parts = [`# ${oneLine(title)}`, ...items.filter(({ type, key }) => type !== "answer" || !denied.has(key)).map(partOf)];
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
 
@@ -33,7 +35,7 @@ function partOf(item: SessionItem): string {
 }
 
 function statusOf(item: SessionItem): string {
-  if (item.approval_status === "denied") return "denied";
+  if (item.approval_status === "denied") return item.refusal ? `denied: ${oneLine(item.refusal)}` : "denied";
   if (item.approval_status === "pending") return "waits for your answer";
   return item.status ?? (item.open ? "running" : "completed");
 }

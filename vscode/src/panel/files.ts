@@ -179,3 +179,21 @@ function isIn(tabs: readonly vscode.Tab[], { uri }: vscode.TextDocument): boolea
     return [shown.uri, shown.modified].some((one) => one?.toString() === uri.toString());
   });
 }
+
+/** The state of a file. undefined: it is not there. */
+export async function stat(uri: vscode.Uri): Promise<vscode.FileStat | undefined> {
+  try {
+    return await vscode.workspace.fs.stat(uri);
+  } catch {
+    return undefined;
+  }
+}
+
+/** readText returns the text of a file as the editor has it, or else the disk. Empty: it is not there. */
+export async function readText(path: string): Promise<string> {
+  const uri = vscode.Uri.file(path);
+  const open = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+  if (open) return open.getText();
+  if ((await stat(uri)) === undefined) return "";
+  return new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
+}

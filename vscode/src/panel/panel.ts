@@ -151,9 +151,9 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.focus", {});
   }
 
-  /** Shows an open question of the session, and moves the focus to it. */
-  showQuestion(id: string): void {
-    this.bridge.post("panel.showQuestion", { id });
+  /** Shows an open question of the session, and moves the focus to it. With a choice, the panel asks for the input that it needs. */
+  showQuestion(id: string, choice?: string): void {
+    this.bridge.post("panel.showQuestion", { id, ...(choice !== undefined && { choice }) });
   }
 
   /** Shows an item of the session. */

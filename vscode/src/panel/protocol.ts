@@ -134,8 +134,10 @@ export interface PanelMethods {
   "panel.openPatch": { params: { path: string; patch: string }; result: null };
   /** Shows the session's changes in VS Code's diff editor: one file, or all. */
   "panel.openChanges": { params: { path?: string }; result: null };
-  /** Asks the user for the further input of an answer: text, a form or a URL to open. True: the answer was sent. */
-  "panel.answer": { params: { approval: string; choice?: string }; result: { answered: boolean } };
+  /** Opens the address of a question in the browser, after VS Code has asked the user. opened: false if the user did not want it. */
+  "panel.openAddress": { params: { approval: string }; result: { opened: boolean } };
+  /** Opens what the tool of a question gets in an editor. There the user changes it, and allows the tool with it. */
+  "panel.editInput": { params: { approval: string }; result: null };
   /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. */
   "panel.command": { params: { command: PanelCommand }; result: null };
 }
@@ -155,8 +157,8 @@ export interface PanelNotifications {
   "panel.insert": { text: string; content?: PromptContent[] };
   /** The active editor, its selection or the setting has changed. */
   "panel.contextChanged": { context: EditorContext | null };
-  /** Moves the focus to an open question. */
-  "panel.showQuestion": { id: string };
+  /** Moves the focus to an open question, and gives an answer, by the id of its choice. */
+  "panel.showQuestion": { id: string; choice?: string };
   /** Scrolls to an item of the session. The page loads older items until it has that one. */
   "panel.showItem": ItemKey;
   /** Moves the focus into the prompt box. */

@@ -1,22 +1,20 @@
 // The extension's own methods for the page of a panel.
 import { resolve } from "node:path";
 import * as vscode from "vscode";
-import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
+import type { Edits } from "../edits";
 import { agentOf } from "../hub/attempts";
 import { wholeOfParts, wholeOfPatch } from "../hub/changes";
 import { visible } from "../hub/groups";
-import { wholeQuestions } from "../hub/model";
 import type { Session } from "../hub/model";
-import { choicesOf } from "../hub/questions";
 import { showUntrusted } from "../projects";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
 import type { Drafts } from "./drafts";
-import { findFiles, isInside, selected } from "./files";
+import { findFiles, isInside, readText, selected, stat } from "./files";
 import { launch, launchAttempts, newSessionOf } from "./newsession";
 import type { Beginnings } from "./newsession";
 import type { Panel } from "./panel";
@@ -32,6 +30,7 @@ export interface RequestParts {
   move: (panel: Panel, project: Project) => void;
   documents: Documents;
   changes: Changes;
+  edits: Edits;
   /** Shows the attempts at one prompt, one of which is given. */
   compare: (of: ProjectSession) => Promise<void>;
   onError: (error: unknown) => void;
@@ -44,7 +43,7 @@ const longestHistory = 100;
 const longestPrompt = 20_000;
 
 /** Creates the methods for the page of a panel. */
-export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, compare, onError }: RequestParts): PanelHandlers {
+export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, edits, compare, onError }: RequestParts): PanelHandlers {
   const { project, uuid } = panel;
   const { connection } = project;
   /** The session, if there is one and it can be asked for. */
@@ -163,13 +162,16 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       await changes.open(await panel.askSession(), path === undefined ? undefined : text(path, "path"));
       return null;
     },
-    "panel.answer": async ({ approval: asked, choice }) => {
-      await panel.scope.checkApproval(asked);
-      const known = project.model.questions.find(({ approval }) => approval === asked) ?? (await connection.request("approval.list", {})).approvals.find(({ approval }) => approval === asked);
-      const [question] = known ? await wholeQuestions((method, params) => connection.request(method, params), [known]) : [];
-      if (!question) return { answered: false }; // another client has answered it meanwhile
-      if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);
-      return { answered: await answer({ project, question }, choice) };
+    "panel.openAddress": async ({ approval: asked }) => {
+      const id = await panel.scope.checkApproval(asked);
+      const { url } = (await connection.request("approval.get", { approval: id })).approval;
+      if (!url) throw new RPCError(ErrorCode.InvalidParams, `panel.openAddress: the question ${id} has no address`);
+      return { opened: await vscode.env.openExternal(vscode.Uri.parse(url, true)) };
+    },
+    "panel.editInput": async ({ approval: asked }) => {
+      const id = await panel.scope.checkApproval(asked, "panel.editInput");
+      await edits.open(project, (await connection.request("approval.get", { approval: id })).approval, await folder());
+      return null;
     },
     "panel.command": async ({ command }) => {
       if (!panelCommands.includes(command)) throw new RPCError(ErrorCode.InvalidParams, `panel.command: a panel may not ask for ${command}; it may for ${panelCommands.join(", ")}`);
@@ -205,23 +207,6 @@ function pathOf(address: string): string {
   const uri = vscode.Uri.parse(address, true);
   if (uri.scheme === "file" || (uri.scheme === "vscode-remote" && vscode.env.remoteName !== undefined)) return uri.with({ scheme: "file", authority: uri.scheme === "file" ? uri.authority : "" }).fsPath;
   throw new Error(`only files can be dropped, and this is ${uri.scheme}:`);
-}
-
-async function stat(uri: vscode.Uri): Promise<vscode.FileStat | undefined> {
-  try {
-    return await vscode.workspace.fs.stat(uri);
-  } catch {
-    return undefined;
-  }
-}
-
-/** readText returns the text of a file as the editor has it, or else the disk. Empty: it is not there. */
-async function readText(path: string): Promise<string> {
-  const uri = vscode.Uri.file(path);
-  const open = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
-  if (open) return open.getText();
-  if ((await stat(uri)) === undefined) return "";
-  return new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
 }
 
 function begun(): RPCError {

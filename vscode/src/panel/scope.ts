@@ -63,7 +63,7 @@ export class Scope {
   }
 
   /** Checks that an approval belongs to this session. */
-  async checkApproval(id: unknown, method = "panel.answer"): Promise<string> {
+  async checkApproval(id: unknown, method = "panel.openAddress"): Promise<string> {
     if (typeof id !== "string" || id === "") throw invalid(method, "approval", "the id of an approval", id);
     if (!this.approvals.has(id)) {
       const { approval } = await this.request("approval.get", { approval: id });

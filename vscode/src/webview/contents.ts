@@ -49,6 +49,12 @@ export class Contents {
   private sessionChanged = false;
   private agentSession: AgentSession = {};
   private gatesNow: Gates | undefined;
+  /** The keys of the answers to the questions of tool calls, by the key of the call. */
+  private readonly answers = new Map<string, string>();
+  /** The keys of the tool calls whose questions were answered, by the key of the answer. */
+  private readonly answered = new Map<string, string>();
+  /** The keys of the tool calls that show the change of a file, by turn and path. */
+  private readonly shownFiles = new Map<string, Map<string, string>>();
 
   /** The entries that are not part of another one, the oldest first. */
   get entries(): readonly Entry[] {
@@ -88,6 +94,23 @@ export class Contents {
   outermost(key: string): string | undefined {
     const entry = this.all.get(key);
     return entry && this.all.outermost(entry).key;
+  }
+
+  /** The denial of a tool call. undefined: it was not denied, or the denial is unknown. */
+  denialOf({ key, tool }: Entry): Denial | undefined {
+    const { data } = this.all.get(this.answers.get(key) ?? "") ?? {};
+    if (data?.["status"] === "denied") return { by: stringOf(data["decided_by"]) ?? "user", where: stringOf(data["decided_in"]), reason: stringOf(data["response"]) ?? stringOf(data["comment"]) };
+    if (tool?.refusedBy === undefined && tool?.refusal === undefined) return undefined;
+    return { by: tool.refusedBy ?? "", where: undefined, reason: tool.refusal };
+  }
+
+  /** The tool call whose view says all that an entry says: its denial, or its change of a file. */
+  saidBy({ key, kind, turn, data }: Entry): Entry | undefined {
+    if (kind === "answer") return data["status"] === "denied" ? this.all.get(this.answered.get(key) ?? "") : undefined;
+    const path = kind === "diff" && stringOf(data["path"]);
+    if (!path) return undefined;
+    for (const [shown, call] of this.shownFiles.get(turn) ?? []) if (path === shown || path.endsWith(`/${shown.replace(/^\.\//, "")}`)) return this.all.get(call);
+    return undefined;
   }
 
   /** The outcome of an answered question. */
@@ -241,11 +264,40 @@ export class Contents {
       default:
         updateText(entry, item);
     }
-    if (old !== undefined) return this.all.changed(entry, seq);
+    if (old !== undefined) {
+      this.all.changed(entry, seq);
+      return this.noteSaid(entry, item);
+    }
     entry.seq = seq;
     entry.parent = parentKey(turn, item);
     this.all.add(entry);
+    this.noteSaid(entry, item);
     if (item.type === "tool_call" && this.asked.link(turn, item.key, key)) this.questionsChanged = true;
+  }
+
+  /** noteSaid notes what a tool call says: its denial and its changes of files. Their own entries are not shown then. */
+  private noteSaid({ key, turn, tool }: Entry, { type, approval, answer }: AnyItem): void {
+    const call = stringOf(answer?.["tool_use_id"]);
+    if (type === "answer" && call !== undefined) this.link(toolKey(turn, call), key);
+    if (!tool) return;
+    if (approval) this.link(key, keyOf({ turn_uuid: turn, type: "answer", key: approval }));
+    if (tool.status !== "completed" || tool.diffs.length === 0) return;
+    const paths = this.shownFiles.get(turn) ?? new Map<string, string>();
+    this.shownFiles.set(turn, paths);
+    for (const { path } of tool.diffs) {
+      if (!paths.has(path)) this.all.rearrange();
+      paths.set(path, key);
+    }
+  }
+
+  /** link links a tool call with the answer to its question, each by its key. */
+  private link(call: string, answer: string): void {
+    if (this.answers.get(call) === answer) return;
+    this.answers.set(call, answer);
+    this.answered.set(answer, call);
+    const entry = this.all.get(call);
+    if (entry) this.all.changed(entry);
+    this.all.rearrange();
   }
 
   private note(kind: "error" | "system", key: string, turn: string, text: string, seq: number, created: string, data: Data): void {
@@ -262,6 +314,8 @@ export class Contents {
 
   private resolve(turn: string, data: ApprovalClosedEvent, seq: number, created: string): void {
     const { approval: id, status, decided_by: by } = data;
+    const call = this.asked.open.find((question) => question.id === id)?.tool;
+    if (call !== undefined) this.link(call, keyOf({ turn_uuid: turn, type: "answer", key: id }));
     if (this.asked.resolve(id, data)) this.questionsChanged = true;
     const worthTelling = status === "denied" || (by === "user" && (status !== "approved" || data.input_was_edited === true));
     if (worthTelling) this.item(turn, { type: "answer", key: id, answer: data }, seq, created);
@@ -310,6 +364,15 @@ export class Contents {
     for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;
   }
+}
+
+/** The denial of a tool call. */
+export interface Denial {
+  /** user, rule=… or mode=…. Empty: unknown. */
+  by: string;
+  /** The client in which the user decided. */
+  where: string | undefined;
+  reason: string | undefined;
 }
 
 /** An item of a page or an event. An event of a change or an answer has more data than the item of a page. */

@@ -101,9 +101,9 @@ export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) =
   next(0, partsOfPress);
 }
 
-/** A button with an icon, a label or both. Without a label it needs a name for screen readers. */
-export function button(options: { label?: string; icon?: IconName; name?: string; class?: string; tip?: string; press: (event: MouseEvent) => void }): HTMLButtonElement {
-  const is: Record<string, string> = { type: "button" };
+/** A button with an icon, a label or both. Without a label it needs a name for screen readers. It shows the key that presses it; the caller takes the key. */
+export function button(options: { label?: string; icon?: IconName; name?: string; class?: string; tip?: string; key?: string; press: (event: MouseEvent) => void }): HTMLButtonElement {
+  const is: Record<string, string> = { type: "button", ...(options.key !== undefined && { "aria-keyshortcuts": options.key }) };
   const name = options.name ?? (options.label === undefined ? options.tip : undefined);
   if (name !== undefined) is["aria-label"] = name;
   const tip = options.tip ?? (options.label === undefined ? options.name : undefined);
@@ -112,6 +112,7 @@ export function button(options: { label?: string; icon?: IconName; name?: string
     { class: options.class ?? "icon-button", is, ...(tip === undefined ? {} : { tip }), on: { click: options.press } },
     options.icon && icon(options.icon),
     options.label !== undefined && make("span", { text: options.label }),
+    options.key !== undefined && make("kbd", { text: options.key, is: { "aria-hidden": "true" } }),
   );
 }
 

@@ -1,4 +1,5 @@
 // The views of the entries of a session.
+import { approvalStatusWords } from "../protocol";
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entries";
@@ -195,12 +196,11 @@ class AnswerView implements View {
     const { data } = this.entry;
     const title = stringOf(data["title"]) ?? stringOf(data["tool_name"]) ?? "";
     const said = stringOf(data["response"]) ?? stringOf(data["comment"]) ?? stringOf(data["option"]);
-    const denied = data["status"] === "denied";
     const by = stringOf(data["decided_by"]) ?? "user";
     const who = by === "user" ? "You" : by;
     const where = stringOf(data["decided_in"]);
-    this.element.classList.toggle("denied", denied);
-    const what = denied ? `${who} denied` : data["status"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
+    const status = stringOf(data["status"]) ?? "";
+    const what = `${who} ${data["input_was_edited"] === true ? "edited and " : ""}${approvalStatusWords[status] ?? status}`;
     setLongText(this.element, [`${what}${where === undefined ? "" : ` in ${where}`}: ${title}`, said === `Denied in ${where}` ? undefined : said].filter((part) => part !== undefined).join(" — "));
   }
 }

@@ -15,7 +15,7 @@ import type { Transcript } from "./transcript";
 
 /** The time limits of requests, in milliseconds. 0: no limit, because a user or an agent answers. */
 const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
-  "panel.answer": 0,
+  "panel.openAddress": 0,
   "panel.openLink": 0,
   "panel.command": 0,
   "panel.choose": 0,

@@ -241,7 +241,15 @@ export function fileDiff(diff: FileDiff, actions: Pick<Actions, "openDiff" | "op
   return changedFile(diff.path, diff.before === undefined, diffLines(diff), () => actions.openDiff(diff), actions);
 }
 
-function changedFile(path: string, isNew: boolean, lines: string[] | undefined, open: () => void, actions: Pick<Actions, "openFile">): HTMLElement {
+/** How a diff is shown. */
+interface DiffOptions {
+  /** How many lines are shown at first. */
+  first?: number;
+  /** The headers of the hunks have the true line numbers of the file. */
+  numbered?: boolean;
+}
+
+function changedFile(path: string, isNew: boolean, lines: string[] | undefined, open: () => void, actions: Pick<Actions, "openFile">, options: DiffOptions = {}): HTMLElement {
   const head = make(
     "div",
     { class: "diff-head" },
@@ -251,21 +259,56 @@ function changedFile(path: string, isNew: boolean, lines: string[] | undefined, 
     isNew && make("span", { class: "tag", text: "new" }),
     button({ icon: "diff", name: `Show the change of ${nameOf(path)} in the diff editor`, tip: "Open in the diff editor", press: open }),
   );
-  return make("div", { class: "file-diff" }, head, lines ? unified(lines, path) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
+  return make("div", { class: "file-diff" }, head, lines ? unified(lines, path, options) : make("p", { class: "note", text: "The change is too long to be shown here: open it in the diff editor." }));
 }
 
-/** The files of a unified diff, such as that of a question. It may be cut, and then is shown as it is. */
+/** How many lines of a unified diff are shown at first, in all of its files. What asks for an answer stays in view below them. */
+const firstUnifiedLines = 16;
+
+/** The fewest lines of a further file that are shown at first. */
+const fewestLines = 4;
+
+/** The files of a unified diff, such as that of a question, with their line numbers. The first lines are shown, and the others are counted. A diff that is cut is shown as it is. */
 export function unifiedDiff(text: string, actions: Pick<Actions, "openPatch" | "openFile">): HTMLElement[] {
   let files: ReturnType<typeof parsePatch>;
   try {
     files = parsePatch(text);
   } catch {
-    return [unified(text.replace(/\n$/, "").split("\n"))];
+    return [unified(text.replace(/\n$/, "").split("\n"), "", { first: firstUnifiedLines })];
   }
-  return files.map((file) => {
+  const shown = files.map((file) => ({ file, lines: linesOfPatch(file) }));
+  const draw = ({ file, lines }: (typeof shown)[number], first: number): HTMLElement => {
     const path = ((file.newFileName === "/dev/null" ? file.oldFileName : file.newFileName) ?? "").replace(/^[ab]\//, "");
-    return changedFile(path, file.oldFileName === "/dev/null", linesOfPatch(file), () => actions.openPatch(path, formatPatch(file)), actions);
+    return changedFile(path, file.oldFileName === "/dev/null", lines, () => actions.openPatch(path, formatPatch(file)), actions, { first, numbered: true });
+  };
+  const elements: HTMLElement[] = [];
+  let left = firstUnifiedLines;
+  while (elements.length < shown.length && (elements.length === 0 || left >= fewestLines)) {
+    const next = shown[elements.length]!;
+    elements.push(draw(next, left));
+    left -= next.lines.length;
+  }
+  const others = shown.slice(elements.length);
+  if (others.length === 0) return elements;
+  const rest = make("div", { class: "more-files" });
+  const more = button({
+    class: "text-button", label: `Show ${counted(others.length, "more file")} (${counted(linesIn(others.flatMap(({ lines }) => lines)), "line")})`,
+    press: () => {
+      rest.replaceChildren();
+      inTurns(others, rest, (other) => draw(other, firstDiffLines));
+    },
   });
+  rest.append(more);
+  return [...elements, rest];
+}
+
+/** linesIn counts the lines of a diff, without the headers of its hunks. */
+function linesIn(lines: readonly string[]): number {
+  return lines.filter((line) => !line.startsWith("@@")).length;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 function diffLines({ path, line, before, after }: FileDiff): string[] | undefined {
@@ -283,13 +326,35 @@ function countOf(lines: readonly string[], sign: string): number {
   return lines.filter((line) => line.startsWith(sign)).length;
 }
 
+/** numbersOf returns the line numbers of the lines of a diff: in the new file, and of deleted lines in the old one. */
+function numbersOf(lines: readonly string[]): Array<number | undefined> {
+  let [before, after] = [1, 1];
+  return lines.map((line) => {
+    const header = /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(line);
+    if (header) {
+      [before, after] = [Number(header[1]), Number(header[2])];
+      return undefined;
+    }
+    if (line.startsWith("-")) return before++;
+    if (!line.startsWith("+")) before++;
+    return after++;
+  });
+}
+
 /** unified draws the lines of a diff. Without the path of the file they are not highlighted. */
-function unified(lines: readonly string[], path = ""): HTMLElement {
+function unified(lines: readonly string[], path = "", { first = firstDiffLines, numbered = false }: DiffOptions = {}): HTMLElement {
   const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
-  const write = (part: readonly string[]): void => {
-    const elements = part.map((line) => {
+  const numbers = numbered ? numbersOf(lines) : [];
+  if (numbered) {
+    pre.classList.add("numbered");
+    pre.style.setProperty("--digits", String(numbers.reduce((most: number, number = 0) => Math.max(most, String(number).length), 1)));
+  }
+  const write = (from: number, to?: number): void => {
+    const part = lines.slice(from, to);
+    const elements = part.map((line, i) => {
       const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span";
       const element = make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : clipped(line, longestDiffLine) });
+      if (numbered) element.dataset["line"] = String(numbers[from + i] ?? "");
       fill(pre, element);
       if (clipped(line, longestDiffLine) === line) return element;
       const whole = button({
@@ -305,13 +370,16 @@ function unified(lines: readonly string[], path = ""): HTMLElement {
     });
     if (elements[0]) whenSeen(elements[0], () => colourLines(part, elements, languageOf(path)));
   };
-  write(lines.slice(0, firstDiffLines));
-  if (lines.length > firstDiffLines) {
+  write(0, first);
+  if (lines.length > first) {
+    const rest = lines.slice(first);
+    const hunks = rest.length - linesIn(rest);
     const more = button({
-      class: "text-button", label: `Show ${lines.length - firstDiffLines} more lines`,
+      class: "text-button", label: `Show ${counted(linesIn(rest), "more line")}${hunks > 0 ? ` (${counted(hunks, "more hunk")})` : ""}`,
       press: () => {
         more.remove();
-        write(lines.slice(firstDiffLines));
+        write(first);
+        pre.focus({ preventScroll: true });
       },
     });
     pre.append(more);

@@ -1,8 +1,10 @@
 // The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
-import type { Choice } from "../hub/questions";
+import type { Decision } from "../hub/questions";
 import type { Draft, ItemKey, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import { approvalStatusWords } from "../protocol";
 import type { EventKind, HubEvent } from "../protocol";
 import { RPCError } from "../rpc/index";
+import { catchChords } from "./chord";
 import { Composer } from "./composer";
 import { Contents } from "./contents";
 import { button, make, setText } from "./dom";
@@ -79,9 +81,9 @@ export class Panel implements Actions {
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.contents.turns.waits(turn));
+    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.saidBy(entry) !== undefined);
     this.head = new Head(this, () => void this.interrupt());
-    this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
+    this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
       commands: () => this.contents.agent.commands ?? (this.session ?? this.start?.newSession?.description)?.agent_session?.commands ?? [],
       send: (draft, now) => this.send(draft, now),
@@ -106,6 +108,7 @@ export class Panel implements Actions {
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
+    catchChords();
     document.addEventListener("keydown", (event) => this.key(event));
     this.transcript.onTop = () => {
       if (!this.transcript.unfinished) void this.pages.older();
@@ -124,7 +127,7 @@ export class Panel implements Actions {
       this.composer.box.focus();
     });
     host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
-    host.on("panel.showQuestion", ({ id }) => this.transcript.showQuestion(id));
+    host.on("panel.showQuestion", ({ id, choice }) => this.transcript.showQuestion(id, choice));
     host.on("panel.showItem", (item) => {
       this.wanted = item;
       if (this.pages.loaded) void this.showWanted();
@@ -186,13 +189,12 @@ export class Panel implements Actions {
     this.composer.box.focus();
   }
 
-  async answer(question: OpenQuestion, { id: choice, decision, needs }: Choice): Promise<Answered> {
+  async answer(question: OpenQuestion, decision: Decision, opens = false): Promise<Answered> {
     this.own.add(question.id);
     try {
-      if (needs) {
-        const { answered } = await this.host.request("panel.answer", { approval: question.id, choice });
-        if (!answered) this.own.delete(question.id);
-        return { done: answered };
+      if (opens && !(await this.host.request("panel.openAddress", { approval: question.id })).opened) {
+        this.own.delete(question.id);
+        return { done: false };
       }
       const { success, error } = await this.host.request("approval.decide", { approval: question.id, ...decision });
       if (success) return { done: true };
@@ -204,6 +206,15 @@ export class Panel implements Actions {
     }
   }
 
+  async edit({ id }: OpenQuestion): Promise<string> {
+    try {
+      await this.host.request("panel.editInput", { approval: id });
+      return "";
+    } catch (error) {
+      return `The editor was not opened: ${(error as Error).message}`;
+    }
+  }
+
   endOf(id: string, outcome: Outcome | undefined): string | undefined {
     if (this.own.has(id)) return undefined;
     if (!outcome) return "The question was closed: its turn has ended.";
@@ -212,8 +223,9 @@ export class Panel implements Actions {
       this.announce(words);
       return words;
     }
-    const what = outcome.decision === "denied" ? "denied" : outcome.decision === "responded" ? "answered" : outcome.decision === "cancelled" ? "closed" : "allowed";
-    const words = `${what === "closed" ? "Closed" : `Answered elsewhere: ${what}`}${outcome.by === "" || outcome.by === "user" ? "" : ` (${outcome.by})`}`;
+    const what = approvalStatusWords[outcome.decision] ?? outcome.decision;
+    const isAnswer = ["approved", "denied", "responded"].includes(outcome.decision);
+    const words = `${isAnswer ? `Answered elsewhere: ${what}` : `The question is ${what}`}${outcome.by === "" || outcome.by === "user" ? "" : ` (${outcome.by})`}`;
     this.announce(words);
     return words;
   }
@@ -248,7 +260,8 @@ export class Panel implements Actions {
     if (wanted === undefined || !this.pages.loaded) return;
     this.wanted = undefined;
     const key = await this.pages.find(wanted).catch(() => undefined);
-    const outer = key === undefined ? undefined : this.contents.outermost(key);
+    const entry = key === undefined ? undefined : this.contents.entry(key);
+    const outer = entry && this.contents.outermost((this.contents.saidBy(entry) ?? entry).key);
     if (outer === undefined) return this.composer.box.say("The match could not be found in the session.");
     this.transcript.showEntry(outer);
     this.changed();
@@ -315,24 +328,48 @@ export class Panel implements Actions {
     }
   }
 
-  /** Escape interrupts the active turn, unless a list, a select box or an edited prompt has used the key. */
+  /** Escape interrupts the active turn and stops the queue, unless a list, a select box or an edited prompt has used the key. */
   private key(event: KeyboardEvent): void {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
     const { active } = this.contents.turns;
-    if (active === undefined || this.contents.turns.state(active) === "interrupting") return;
+    const isWorking = active !== undefined && this.contents.turns.state(active) !== "interrupting";
+    if (!isWorking && this.contents.queued.length === 0) return;
     event.preventDefault();
-    void this.interrupt(active);
+    void this.interrupt(isWorking ? active : undefined);
   }
 
-  /** Interrupts the active turn, or background work after the last one. */
-  private async interrupt(turn = this.contents.turns.active ?? this.session?.turn_uuid ?? this.contents.turns.last): Promise<void> {
-    if (turn === undefined) return;
+  /**
+   * Stops the queue, and interrupts the active turn, or background work after the last one. The prompts of the queue go
+   * first: otherwise the next one would begin.
+   */
+  private async interrupt(turn = this.contents.turns.active): Promise<void> {
+    const queued = this.contents.queued;
+    const stopped = await this.stopQueue(queued);
+    const interrupted = turn ?? (queued.length === 0 ? (this.session?.turn_uuid ?? this.contents.turns.last) : undefined);
     try {
-      await this.host.request("turn.interrupt", { turn });
+      if (interrupted !== undefined) await this.host.request("turn.interrupt", { turn: interrupted });
     } catch (error) {
-      this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
+      return this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
     }
+    if (stopped > 0) this.composer.box.say(`${turn === undefined ? "" : "Interrupted. "}The queue is stopped: ${stopped === 1 ? "its prompt is" : `its ${stopped} prompts are`} in the prompt box.`);
+  }
+
+  /** stopQueue moves the prompts of the queue into the prompt box, and returns their number. One that has begun meanwhile is interrupted. */
+  private async stopQueue(queued: readonly Entry[]): Promise<number> {
+    const taken: string[] = [];
+    try {
+      // The last one goes first, so that none begins before its turn to go.
+      for (const entry of [...queued].reverse()) {
+        if (entry.truncated) await this.whole(entry);
+        const { state } = await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
+        if (state === "cancelled") taken.unshift(entry.text);
+      }
+    } catch (error) {
+      this.composer.box.fail(`The queue was not stopped: ${(error as Error).message}`);
+    }
+    for (const text of taken) this.composer.append(text);
+    return taken.length;
   }
 
   private async takeBack(entry: Entry): Promise<void> {

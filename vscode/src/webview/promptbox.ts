@@ -109,7 +109,7 @@ export class PromptBox {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.isComposing || event.key === "Process") return; // an input method handles it
+    if (event.defaultPrevented || event.isComposing || event.key === "Process") return; // a command or an input method handles it
     if (this.onKey(event)) return event.preventDefault();
     if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
     event.preventDefault();

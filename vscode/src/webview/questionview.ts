@@ -1,8 +1,11 @@
 // The views of a question: at its place in the transcript, and in a bar above the prompt box. Each has a button for each answer.
 import { exactly } from "../hub/groups";
 import type { Question } from "../hub/model";
-import { choicesOf, titleOf } from "../hub/questions";
-import type { Choice } from "../hub/questions";
+import { choicesOf, isComplete, titleOf } from "../hub/questions";
+import type { Choice, Decision } from "../hub/questions";
+import { answers } from "../protocol";
+import { AnswerField } from "./answerfield";
+import { AnswerKeys } from "./answerkeys";
 import { button, icon, make, setText } from "./dom";
 import type { IconName } from "./dom";
 import { objectOf, stringOf, stringsOf } from "./json";
@@ -25,7 +28,7 @@ export function questionTitle(open: OpenQuestion): string {
   return titleOf({ title: "", tool_name: "", ...open.data } as unknown as Question);
 }
 
-/** Buttons for the answers. A press sends the answer. */
+/** Buttons for the answers. A press sends the answer, or asks for the input that it needs. */
 class ChoiceRow {
   readonly element = make("div", { class: "choices", is: { role: "group", "aria-label": "Answers" } });
   private readonly buttons = new Map<string, HTMLButtonElement>();
@@ -36,7 +39,29 @@ class ChoiceRow {
     private readonly open: OpenQuestion,
     private readonly actions: Actions,
     private readonly failed: (why: string) => void,
+    /** Asks for the input of an answer in its place. Returns false if the answer needs none. */
+    private readonly asks: (choice: Choice) => boolean = () => false,
   ) {}
+
+  /** Moves the focus to the button of a choice. */
+  focus(id: string): void {
+    this.buttons.get(id)?.focus();
+  }
+
+  /** Whether a key presses one of the buttons. */
+  takes(key: string): boolean {
+    return this.of(key) !== undefined;
+  }
+
+  /** Presses the button of a key. */
+  pressKey(key: string): void {
+    const choice = this.of(key);
+    if (choice) void this.press(choice.id);
+  }
+
+  private of(key: string): Choice | undefined {
+    return [...this.choices.values()].find((choice) => choice.key === key);
+  }
 
   /** Shows choices. Existing buttons keep their place, because the pointer may be on its way to one. */
   update(choices: readonly Choice[]): void {
@@ -44,13 +69,15 @@ class ChoiceRow {
       if (choices.some((choice) => choice.id === id)) continue;
       old.remove();
       this.buttons.delete(id);
+      this.choices.delete(id);
     }
     for (const choice of choices) {
       this.choices.set(choice.id, choice);
       if (this.buttons.has(choice.id)) continue;
-      const { id, label, detail } = choice;
+      const { id, label, key, detail, meaning } = choice;
+      const tip = [detail ?? meaning, key === undefined ? undefined : `(${key})`].filter((part) => part !== undefined).join(" ");
       const press = button({
-        class: this.buttons.size === 0 ? "primary" : "secondary", label, ...(choiceIcons[choice.icon] ? { icon: choiceIcons[choice.icon]! } : {}), ...(detail === undefined ? {} : { tip: detail }),
+        class: this.buttons.size === 0 ? "primary" : "secondary", label, ...(key !== undefined && { key }), ...(choiceIcons[choice.icon] && { icon: choiceIcons[choice.icon]! }), ...(tip !== "" && { tip }),
         press: () => void this.press(id),
       });
       this.buttons.set(id, press);
@@ -58,14 +85,22 @@ class ChoiceRow {
     }
   }
 
-  private async press(id: string): Promise<void> {
+  /** Presses the button of a choice, if it is there. */
+  async press(id: string): Promise<void> {
+    const choice = this.choices.get(id);
+    if (!choice || this.busy || this.asks(choice)) return;
+    await this.send(choice.decision, choice, this.failed);
+  }
+
+  /** Sends a decision, once at a time. */
+  async send(decision: Decision, { needs }: Choice, failed: (why: string) => void): Promise<void> {
     if (this.busy) return;
     // The buttons are not disabled, because a disabled button loses the focus.
     this.setBusy(true);
-    const { done, why } = await this.actions.answer(this.open, this.choices.get(id)!);
+    const { done, why } = await this.actions.answer(this.open, decision, needs && "open" in needs);
     if (done) return;
     this.setBusy(false);
-    if (why !== undefined) this.failed(why);
+    if (why !== undefined) failed(why);
   }
 
   private setBusy(busy: boolean): void {
@@ -80,15 +115,27 @@ export class QuestionView {
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
   private readonly head = make("div", { class: "question-about" });
   private readonly notes = make("div", { class: "question-notes" });
+  private readonly help = make("div", { class: "question-keys", is: { role: "status" } });
+  private readonly helpButton: HTMLButtonElement;
   private readonly choices: ChoiceRow;
+  private readonly keys: AnswerKeys;
+  /** The answers: their buttons, or the input of one of them. */
+  private readonly answers: HTMLElement;
+  private readonly rest: HTMLElement;
+  private readonly fields = new Map<string, AnswerField>();
+  private field: AnswerField | undefined;
   private shown = "";
 
   constructor(
     private open: OpenQuestion,
     private readonly actions: Actions,
   ) {
-    this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why));
-    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.choices.element, this.notes, this.failure);
+    this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why), (choice) => this.ask(choice));
+    this.helpButton = button({ class: "text-button", label: answers.keys.words, key: answers.keys.key, tip: `${answers.keys.meaning} (${answers.keys.key})`, press: () => this.toggleHelp() });
+    this.rest = make("div", { class: "answer-rest" }, this.choices.element, this.help, this.notes);
+    this.answers = make("div", { class: "answers" }, this.rest);
+    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.answers, this.failure);
+    this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
     this.update(open);
   }
 
@@ -97,22 +144,98 @@ export class QuestionView {
     const question = questionOf(open);
     const choices = open.partial ? [] : choicesOf(question);
     this.choices.update(choices);
+    if (choices.some(({ key }) => key !== undefined) && !this.helpButton.isConnected) {
+      this.choices.element.append(this.helpButton);
+      this.keys.wait();
+    }
+    if (this.help.childElementCount > 0) this.showHelp();
     this.notes.replaceChildren(...detailsOf(choices).map((text) => make("p", { class: "note", text })));
     const { title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated } = question;
-    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool, open.partial]);
+    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool, open.partial, this.isSaid(title)]);
     if (now === this.shown) return;
     this.shown = now;
     this.element.setAttribute("aria-label", `Question: ${questionTitle(open)}`);
-    this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })), ...this.details(question));
+    this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: this.isSaid(question.title ?? "") ? "Allow this?" : questionTitle(open) })), ...this.details(question));
   }
 
   get question(): OpenQuestion {
     return this.open;
   }
 
-  /** Moves the focus to the first answer. */
+  /** Moves the focus to the first answer. A key that the user has pressed before that does not count. */
   focus(): void {
+    this.keys.wait();
+    if (this.field) return this.field.focus();
     (this.element.querySelector<HTMLElement>(".choices button") ?? this.element).focus();
+  }
+
+  /** Gives an answer, by the id of its choice. "keys" shows what the keys do. */
+  give(answer: string): void {
+    if (answer === "keys") this.toggleHelp();
+    else void this.choices.press(answer);
+  }
+
+  private press(key: string): void {
+    if (key === answers.keys.key) this.toggleHelp();
+    else this.choices.pressKey(key);
+  }
+
+  /** ask shows the input of an answer in place of the buttons. It returns false if the answer needs none here. */
+  private ask(choice: Choice): boolean {
+    const { id, needs } = choice;
+    if (!needs || "open" in needs) return false;
+    if ("edit" in needs) {
+      setText(this.failure, "");
+      void this.actions.edit(this.open).then((why) => setText(this.failure, why));
+      return true;
+    }
+    const key = JSON.stringify([id, needs]);
+    let field = this.fields.get(key);
+    if (!field) {
+      const asked: AnswerField = new AnswerField(choice, needs, { send: (decision) => this.choices.send(decision, choice, (why) => asked.fail(why)), back: () => this.back(id) });
+      this.fields.set(key, (field = asked));
+    }
+    setText(this.failure, "");
+    this.field = field;
+    this.rest.hidden = true;
+    this.answers.replaceChildren(this.rest, field.element);
+    field.focus();
+    return true;
+  }
+
+  /** back shows the buttons again. */
+  private back(id: string): void {
+    this.field = undefined;
+    this.rest.hidden = false;
+    this.answers.replaceChildren(this.rest);
+    this.keys.wait();
+    this.choices.focus(id);
+  }
+
+  private takes(key: string): boolean {
+    if (this.field) return false;
+    return key === answers.keys.key ? this.helpButton.isConnected : this.choices.takes(key);
+  }
+
+  private toggleHelp(): void {
+    if (this.help.childElementCount > 0) this.help.replaceChildren();
+    else this.showHelp();
+    this.helpButton.setAttribute("aria-expanded", String(this.help.childElementCount > 0));
+  }
+
+  /** showHelp lists what the keys do. */
+  private showHelp(): void {
+    const rows = choicesOf(questionOf(this.open)).filter(({ key }) => key !== undefined);
+    this.help.replaceChildren(
+      ...rows.map(({ key, label, meaning }) => make("p", { class: "note" }, make("kbd", { text: key! }), ` ${label}${meaning === undefined ? "" : `: ${meaning}`}`)),
+      make("p", { class: "note" }, "The keys count while the question has the focus."),
+    );
+  }
+
+  /** isSaid reports whether the title line of the tool call above the question says a text. */
+  private isSaid(text: string): boolean {
+    const call = this.open.tool === undefined ? undefined : this.actions.contents.entry(this.open.tool)?.tool;
+    return text !== "" && text === call?.title && text === questionTitle(this.open);
   }
 
   private details(question: Question): HTMLElement[] {
@@ -127,13 +250,14 @@ export class QuestionView {
     if (question.input_ambiguity) note(question.input_ambiguity, "warning");
     if (question.plan) parts.push(question.plan.length > longestPlan ? output(question.plan, { name: "Plan" }) : make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
     if (question.details) parts.push(output(exactly(question.details), { name: "Details" }));
-    const command = stringOf(objectOf(question.tool_input)["command"]);
-    if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
-    else if (command !== undefined) parts.push(output(exactly(command), { name: "Command" }));
-    else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(exactly(JSON.stringify(question.tool_input, null, 2)), { name: "Input" }));
     if (question.url) note(exactly(question.url), "address");
     for (const warning of stringsOf(question.url_warnings)) note(exactly(warning), "warning");
     if (question.truncated) note("Parts of this question are too long to show.", "warning");
+    // The change or the command is the last part: it stands directly above the answers.
+    const command = stringOf(objectOf(question.tool_input)["command"]);
+    if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
+    else if (command !== undefined) parts.push(...(exactly(command) === questionTitle(this.open) ? [] : [output(exactly(command), { name: "Command" })])); // the title may say it
+    else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(exactly(JSON.stringify(question.tool_input, null, 2)), { name: "Input" }));
     return parts;
   }
 }
@@ -148,13 +272,29 @@ function detailsOf(choices: readonly Choice[]): string[] {
 /** A bar with the first open question, while no open question is in view. */
 export class QuestionBar {
   readonly element = make("div", { class: "question-bar", is: { role: "region", "aria-label": "Open questions" } });
+  private readonly keys: AnswerKeys;
+  private first: OpenQuestion | undefined;
+  private row: ChoiceRow | undefined;
   private shown = "";
 
+  /** show leads to a question, and gives an answer there. */
   constructor(
     private readonly actions: Actions,
-    private readonly show: (id: string) => void,
+    private readonly show: (id: string, answer?: string) => void,
   ) {
     this.element.hidden = true;
+    this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
+  }
+
+  private takes(key: string): boolean {
+    const choices = this.first && !this.first.partial ? choicesOf(questionOf(this.first)) : [];
+    return choices.some((choice) => choice.key === key) || (key === answers.keys.key && choices.some((choice) => choice.key !== undefined));
+  }
+
+  /** press gives an answer that the bar has. The question itself takes the other keys. */
+  private press(key: string): void {
+    if (this.row?.takes(key)) this.row.pressKey(key);
+    else if (this.first) this.show(this.first.id, choicesOf(questionOf(this.first)).find((choice) => choice.key === key)?.id ?? "keys");
   }
 
   update(sees: (id: string) => boolean): void {
@@ -163,6 +303,9 @@ export class QuestionBar {
     const now = first ? `${first.id} ${first.partial} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
     if (now === this.shown) return;
     this.shown = now;
+    this.first = first;
+    this.row = undefined;
+    this.keys.wait();
     const hadFocus = this.element.contains(document.activeElement);
     this.element.hidden = first === undefined;
     if (!first) {
@@ -172,10 +315,11 @@ export class QuestionBar {
     }
     const failure = make("p", { class: "failure", is: { role: "alert" } });
     // The bar has only the answers that need no further input. The others are at the question's place.
-    const answers = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined);
+    const answers = (first.partial ? [] : choicesOf(questionOf(first))).filter(isComplete);
     const choices = [...answers.filter(({ id }) => id !== "deny").slice(0, 4), ...answers.filter(({ id }) => id === "deny")];
     const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
     row.update(choices);
+    this.row = row;
     this.element.replaceChildren(
       make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(first) }), open.length > 1 && make("span", { class: "note", text: `1 of ${open.length}` }), button({ class: "text-button", label: "Show", name: "Show the question", press: () => this.show(first.id) })),
       row.element,

@@ -127,7 +127,7 @@ class Row {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.isComposing || event.key === "Process") return; // an input method handles it
+    if (event.defaultPrevented || event.isComposing || event.key === "Process") return; // a command or an input method handles it
     if (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey || event.altKey)) return;
     event.preventDefault();
     if (event.key === "Escape") this.cancel();

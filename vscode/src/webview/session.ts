@@ -155,7 +155,7 @@ export class Head {
   private readonly ofSession: HTMLElement[];
 
   constructor(actions: Actions, interrupt: () => void) {
-    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
+    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent and stop the queue (Escape)", press: interrupt });
     this.ofSession = [
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
       button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
@@ -202,7 +202,7 @@ export class Head {
     // Escape ends a turn, and no background work.
     if (background === "") this.interrupt.setAttribute("aria-keyshortcuts", "Escape");
     else this.interrupt.removeAttribute("aria-keyshortcuts");
-    this.interrupt.title = background === "" ? "Interrupt the agent (Escape)" : visible(`Stop the agent's background work:\n${background}`);
+    this.interrupt.title = background === "" ? "Interrupt the agent and stop the queue (Escape)" : visible(`Stop the agent's background work:\n${background}`);
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
     const { tokens, contextUsed, contextSize, cost } = session;

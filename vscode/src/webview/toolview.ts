@@ -3,6 +3,7 @@ import { clipped } from "../hub/groups";
 import { attachments } from "./attachments";
 import { icon, loadButton, make, setText } from "./dom";
 import type { IconName } from "./dom";
+import type { Denial } from "./contents";
 import type { Entry, ToolCall } from "./entries";
 import { objectOf, stringOf } from "./json";
 import { fileDiff, nameOf, output } from "./output";
@@ -10,6 +11,9 @@ import type { EntryViews, View } from "./view";
 
 /** The longest title, in characters. The input is shown in full. */
 const longestTitle = 500;
+
+/** The longest command that stands in the title line alone, in characters. */
+const longestSaid = 200;
 
 const kindIcons: Record<string, IconName> = { read: "file", edit: "edit", delete: "trash", move: "move", search: "search", execute: "terminal", think: "think", fetch: "globe" };
 
@@ -45,35 +49,42 @@ export class ToolView implements View {
 
   update(until?: number): boolean {
     const tool = this.entry.tool!;
-    const state = stateOf(this.entry);
+    const { contents } = this.views.actions;
+    const denial = contents.denialOf(this.entry);
+    const state = stateOf(this.entry, denial);
     if (this.kind !== tool.kind) {
       this.kind = tool.kind;
-      const isAgent = this.views.actions.contents.partsOf(this.entry.key).length > 0 || /^(?:task|agent)$/i.test(tool.name);
+      const isAgent = contents.partsOf(this.entry.key).length > 0 || /^(?:task|agent)$/i.test(tool.name);
       this.mark.replaceChildren(icon(isAgent ? "agent" : (kindIcons[tool.kind] ?? "tool")));
     }
     setText(this.title, titleOf(tool));
-    setText(this.subject, subjectOf(tool));
+    setText(this.subject, this.isAsked() ? "" : subjectOf(tool)); // the question says it
     setText(this.status, state.text);
     this.element.dataset["state"] = state.id;
     this.element.setAttribute("aria-label", `${titleOf(tool)}, ${state.text || "done"}`);
-    if (!this.chosen) this.details.open = this.wantsOpen(tool, state.id);
+    if (!this.chosen) this.details.open = this.wantsOpen(tool, state.id, denial);
     if (this.details.open) this.drawBody();
     return this.drawParts(until);
   }
 
-  private wantsOpen(tool: ToolCall, state: string): boolean {
+  /** Whether an open question is about the call. The question shows the input itself. */
+  private isAsked(): boolean {
+    return this.views.actions.contents.questions.some(({ tool, partial }) => tool === this.entry.key && !partial);
+  }
+
+  private wantsOpen(tool: ToolCall, state: string, denial: Denial | undefined): boolean {
     if (this.views.actions.contents.partsOf(this.entry.key).length > 0) return this.entry.open;
-    return tool.diffs.length > 0 || tool.kind === "execute" || state === "failed" || state === "refused" || this.entry.attachments.length > 0;
+    return tool.diffs.length > 0 || tool.kind === "execute" || state === "failed" || reasonOf(denial) !== undefined || this.entry.attachments.length > 0;
   }
 
   private drawBody(): void {
     if (!this.details.open) return;
     const tool = this.entry.tool!;
     const { actions } = this.views;
-    // An open question shows the change itself.
-    const asked = actions.contents.questions.some(({ tool: key, data }) => key === this.entry.key && stringOf(data["diff"]));
+    const asked = this.isAsked();
+    const denial = actions.contents.denialOf(this.entry);
     // The user may have scrolled or selected the text, so it is drawn again only if it has changed.
-    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, asked, this.entry.attachments.length, this.entry.truncated]);
+    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), denial, asked, this.entry.attachments.length, this.entry.truncated]);
     if (now === this.drawn) return;
     this.drawn = now;
     const parts: HTMLElement[] = [];
@@ -83,14 +94,18 @@ export class ToolView implements View {
       await actions.whole(this.entry);
     };
     const cut = this.entry.truncated;
-    if (tool.refusal !== undefined || tool.refusedBy !== undefined) parts.push(make("p", { class: "refusal", text: [tool.refusedBy && `Not allowed by ${tool.refusedBy === "user" ? "you" : tool.refusedBy}`, tool.refusal].filter(Boolean).join(": ") }));
+    // The question shows the input, or the title line shows all of the command.
+    const isShown = asked || (command !== undefined && isSaid(command, tool));
+    const reason = reasonOf(denial);
+    if (reason !== undefined) parts.push(make("p", { class: "refusal", text: `Why not: ${reason}` }));
     if (tool.diffs.length > 0 && !asked) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
-    else if (command !== undefined && !asked) parts.push(labelled("Command", output(command, { name: "Command" })));
-    else if (tool.input !== undefined && !isEmpty(tool.input) && !asked) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
-    if (tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true, all: this.showsAll, ...(cut && { load }) })));
+    else if (command !== undefined && !isShown) parts.push(labelled("Command", output(command, { name: "Command" })));
+    else if (tool.input !== undefined && !isEmpty(tool.input) && !isShown) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
+    // A denied call did not run: its output could only repeat the denial.
+    if (!denial && tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true, all: this.showsAll, ...(cut && { load }) })));
     else if (cut) parts.push(loadButton("Parts of this call are too long to come by themselves.", load));
     if (this.entry.attachments.length > 0) parts.push(make("div", { class: "attachments" }, ...attachments(this.entry.attachments, actions)));
-    if (parts.length === 0 && !asked) parts.push(make("p", { class: "note", text: this.entry.open ? "No output yet." : "No output." }));
+    if (parts.length === 0 && !isShown && !denial) parts.push(make("p", { class: "note", text: this.entry.open ? "No output yet." : "No output." }));
     this.body.replaceChildren(...parts);
   }
 
@@ -128,9 +143,19 @@ function subjectOf(tool: ToolCall): string {
   return command !== undefined && command !== tool.title ? clipped(command.split("\n", 1)[0]!, longestTitle) : "";
 }
 
-function stateOf({ open, tool }: Entry): { id: string; text: string } {
-  const { status, refusedBy, refusal } = tool!;
-  if (refusedBy !== undefined || refusal !== undefined) return { id: "refused", text: "not allowed" };
+/** isSaid reports whether the title line of a call shows all of its command. */
+function isSaid(command: string, tool: ToolCall): boolean {
+  return command.length <= longestSaid && (command === titleOf(tool) || command === subjectOf(tool));
+}
+
+/** The user's reason for a denial. A client sends one in place of the user, which says no more than that it denied. */
+function reasonOf(denial: Denial | undefined): string | undefined {
+  return denial?.reason === undefined || /^denied( in [^\n]{1,100})?$/i.test(denial.reason) ? undefined : denial.reason;
+}
+
+function stateOf({ open, tool }: Entry, denial: Denial | undefined): { id: string; text: string } {
+  const { status } = tool!;
+  if (denial) return { id: "refused", text: `${denial.by === "user" ? "you denied this" : denial.by === "" ? "denied" : `denied by ${denial.by}`}${denial.where === undefined || denial.where === "VS Code" ? "" : ` in ${denial.where}`}` };
   if (!open && (status === "pending" || status === "in_progress")) return { id: "cut", text: "was not finished" };
   return { id: status.replace("_", "-"), text: status === "completed" ? "" : (statusNames[status] ?? status) };
 }

@@ -31,8 +31,8 @@ export class Transcript {
   private readonly stretches = new Stretches(this.log);
   private readonly views: Views;
   private readonly questions = new Map<string, QuestionView>();
-  /** The question to show once it is loaded. */
-  private wanted: string | undefined;
+  /** The question to show once it is loaded, and the answer to give there. */
+  private wanted: { id: string; answer: string | undefined } | undefined;
   /** The entry to show once it is drawn, by its key. */
   private sought: string | undefined;
   private readonly dirty = new Set<string>();
@@ -56,7 +56,7 @@ export class Transcript {
 
   constructor(
     private readonly actions: Actions,
-    /** Entries that are shown elsewhere: prompts that wait for their turn. */
+    /** Entries that are shown elsewhere: prompts that wait for their turn, and what a tool call says. */
     private readonly hidden: (entry: Entry) => boolean,
   ) {
     this.views = new Views(actions);
@@ -108,15 +108,16 @@ export class Transcript {
     return more;
   }
 
-  /** Scrolls to a question and moves the focus there, once it is loaded. */
-  showQuestion(id: string): void {
+  /** Scrolls to a question and moves the focus there, once it is loaded. It then gives an answer, by the id of its choice. */
+  showQuestion(id: string, answer?: string): void {
     const view = this.questions.get(id);
-    this.wanted = view ? undefined : id;
+    this.wanted = view ? undefined : { id, answer };
     if (!view) return;
     this.following = false;
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
     view.element.scrollIntoView({ block: "center" });
     view.focus();
+    if (answer !== undefined) view.give(answer);
   }
 
   /** Scrolls to an entry of the list, opens it and moves the focus there, once it is drawn. */
@@ -149,7 +150,7 @@ export class Transcript {
   sees(id: string): boolean {
     const view = this.questions.get(id);
     if (!view) return false;
-    const [own, frame] = [view.element.querySelector(".choices")?.getBoundingClientRect(), this.element.getBoundingClientRect()];
+    const [own, frame] = [view.element.querySelector(".answers")?.getBoundingClientRect(), this.element.getBoundingClientRect()];
     return own !== undefined && own.height > 0 && own.bottom > frame.top && own.top < frame.bottom;
   }
 
@@ -219,7 +220,7 @@ export class Transcript {
       if (view.element.parentElement !== place) place.append(view.element);
       this.updateTool(question);
     }
-    if (this.wanted !== undefined && ids.has(this.wanted)) this.showQuestion(this.wanted);
+    if (this.wanted !== undefined && ids.has(this.wanted.id)) this.showQuestion(this.wanted.id, this.wanted.answer);
   }
 
   /** placeOf returns the place of a question: at its tool call, else at the end. */
@@ -235,14 +236,18 @@ export class Transcript {
     if (tool !== undefined) this.views.known(tool)?.update();
   }
 
-  /** ended replaces a question that another client has answered with a note. */
+  /** ended replaces a question that another client has answered with a note. After the user's own answer, the focus goes to the next question. */
   private ended(id: string, view: QuestionView): void {
     const outcome = this.actions.contents.outcome(id);
     const hadFocus = view.element.contains(document.activeElement);
     const words = this.actions.endOf(id, outcome);
-    if (words === undefined) view.element.remove();
+    const isSaid = outcome?.decision === "denied" && view.question.tool !== undefined; // by the tool call
+    if (words === undefined || isSaid) view.element.remove();
     else view.element.replaceWith(make("p", { class: "note", text: words }));
-    if (hadFocus) this.actions.focusPrompt();
+    if (!hadFocus) return;
+    const [next] = words === undefined ? this.actions.contents.questions : [];
+    if (next) this.wanted = { id: next.id, answer: undefined };
+    else this.actions.focusPrompt();
   }
 
   /** takeEnd handles scroll input. The End key needs it, because the browser only estimates the height of distant entries. */

@@ -1,5 +1,5 @@
 // The interfaces between the parts of the page: views of entries, and the actions of the panel.
-import type { Choice } from "../hub/questions";
+import type { Decision } from "../hub/questions";
 import type { Contents } from "./contents";
 import type { Entry, FileDiff } from "./entries";
 import type { OpenQuestion, Outcome } from "./questions";
@@ -39,7 +39,10 @@ export interface Actions {
   openChanges(path?: string): void;
   openLink(url: string): void;
   command(command: "duet.setUpAgent" | "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.rewind" | "duet.land" | "duet.discardWorktree" | "duet.openWorktree" | "duet.compareAttempts" | "duet.showChanges"): void;
-  answer(question: OpenQuestion, choice: Choice): Promise<Answered>;
+  /** Sends a decision. With opens, the extension first opens the question's address in the browser. */
+  answer(question: OpenQuestion, decision: Decision, opens?: boolean): Promise<Answered>;
+  /** Opens the input of a question's tool in an editor. Resolves with why that failed, for the user; empty: it is open. */
+  edit(question: OpenQuestion): Promise<string>;
   /** The note in the place of an ended question. undefined: none, because it was answered here. */
   endOf(id: string, outcome: Outcome | undefined): string | undefined;
   focusPrompt(): void;

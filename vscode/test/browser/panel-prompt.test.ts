@@ -75,6 +75,35 @@ test("Escape interrupts from anywhere in the panel, but not from a select box, a
   assert.equal((await callsOf(page, "turn.interrupt")).length, 1);
 });
 
+test("Escape stops the queue, too, says so, and keeps its prompts", async () => {
+  const { page, box } = await opened();
+  for (const words of ["first", "second"]) {
+    await page.keyboard.type(words);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  }
+  await page.getByRole("list", { name: "Queued prompts" }).getByText("second").waitFor();
+  await page.keyboard.type("third");
+  await page.keyboard.press("Escape");
+  await page.getByText("Interrupted. The queue is stopped: its 2 prompts are in the prompt box.").waitFor();
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run-2", reason: "taken back" }, { turn: "run-1", reason: "taken back" }, { turn: "run" }]);
+  assert.equal(await box.inputValue(), "third\n\nfirst\n\nsecond");
+});
+
+test("the keys of the extension's commands are not typed", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("a");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("n");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("Shift+N");
+  await page.keyboard.press("b");
+  assert.equal(await box.inputValue(), "ab");
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), []);
+});
+
 test("Escape closes the completions, and Enter sends then", async () => {
   const { page, box } = await opened();
   await page.keyboard.type("/re");

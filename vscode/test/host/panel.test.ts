@@ -169,7 +169,7 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   writeFileSync(join(project.folder, "demo.txt"), "all is otherwise\n");
   const revertAt = async (line: string): Promise<void> => {
     await page.locator(".modified .view-line").filter({ hasText: line }).first().click();
-    await page.keyboard.press("Control+Alt+d");
+    await page.keyboard.press("Alt+q");
     await page.keyboard.press("r");
   };
   await revertAt("line 1");

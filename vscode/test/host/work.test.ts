@@ -30,7 +30,7 @@ def add(items, item):
 def test_items_count():
     assert total([Item(price=3, count=2)]) == 6
 `;
-  const { page, project, row, panel, answer, openViews, newSession, call, command, pick, picture } = await openWindow((end) => t.after(end), {
+  const { page, project, row, panel, answer, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
     files: { "cart.py": cart },
     prepare: (project) => {
       addWriterAgent(project);
@@ -40,25 +40,22 @@ def test_items_count():
     },
   });
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
-  const input = page.locator(".quick-input-widget input[type=text]");
   await openViews();
 
   // A form.
   await newSession("form");
-  await answer("Fill In…").click();
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
+  await answer("Fill in").click();
+  const count = panel.getByRole("textbox", { name: "How many" });
+  await panel.getByRole("combobox", { name: "Colour" }).selectOption("blue");
+  await count.fill("12");
   await picture("form");
-  await pick("blue");
-  await page.locator(".quick-input-widget").filter({ hasText: "How many" }).waitFor();
-  await input.fill("12");
-  await page.locator(".quick-input-widget").filter({ hasText: "How many has to be from 1 to 9" }).waitFor();
+  await panel.getByRole("button", { name: "Answer", exact: true }).click();
+  await panel.getByText("How many has to be from 1 to 9").waitFor();
   await picture("form-wrong");
-  await input.fill("3");
-  await input.press("Enter");
-  await pick("Yes");
-  await page.locator(".quick-input-widget").filter({ hasText: "Name on it" }).waitFor();
-  await input.fill("Ada");
-  await input.press("Enter");
+  await count.fill("3");
+  await panel.getByRole("combobox", { name: /Wrapped as a gift/ }).selectOption("Yes");
+  await panel.getByRole("textbox", { name: "Name on it" }).fill("Ada");
+  await panel.getByRole("textbox", { name: "Name on it" }).press("Enter");
   await panel.getByText(/"count":\s*3/).first().waitFor();
   await row("Done").waitFor();
 
@@ -111,7 +108,7 @@ def test_items_count():
   await lens("Reverted · Reopen").waitFor();
   assert.equal(readFileSync(join(project.folder, "cart.py"), "utf8"), counted);
   await page.locator(".modified .view-line").filter({ hasText: "def test_items_count" }).click();
-  await page.keyboard.press("Control+Alt+d");
+  await page.keyboard.press("Alt+q");
   await page.keyboard.press("y");
   await lens("Accepted · Reopen").waitFor();
   await command("Notifications: Clear All Notifications");
@@ -206,7 +203,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await page.locator(".tab.active").filter({ hasText: /^Attempts: Fill the cart/ }).waitFor();
   assert.equal(await page.locator(".tab").filter({ hasText: "New session" }).count(), 0, "the panel without a session is closed");
   const writer = panel.getByRole("region", { name: /^writer, / });
-  await writer.getByText("done · 1 file, +1 -0").waitFor();
+  await writer.getByText("completed · 1 file, +1 -0").waitFor();
   await picture("attempts");
   await writer.getByRole("button", { name: "docs/cart.txt" }).click();
   await page.locator(".editor-instance .modified .view-line").filter({ hasText: "two" }).waitFor();
@@ -234,7 +231,35 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await picture("attempts-interrupt");
   await asked.getByRole("button", { name: "Interrupt and Discard" }).click();
   await notification("landed on main: 1 commit, 1 file").waitFor();
-  await panel.getByText(/^demo \(task-\d+\) is discarded/).waitFor();
+  await panel.getByText(/^demo \(\d+\.\d+\) is discarded/).waitFor();
   await picture("attempts-chosen");
   assert.equal(readFileSync(join(project.folder, "docs", "cart.txt"), "utf8"), "one\ntwo\n");
+});
+
+test("what an agent wants to write is edited in the diff editor, and written as edited; a key of a command is not typed", async (t) => {
+  const { page, project, panel, answer, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  await openViews();
+  await newSession("Greet the reader");
+  await answer("Allow").waitFor();
+  await prompt.click();
+  await page.keyboard.type("a");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("a"); // Answer a Question
+  await answer("Allow").and(panel.locator(":focus")).waitFor();
+  assert.equal(await prompt.inputValue(), "a");
+  await page.waitForTimeout(600); // a question takes no key at once
+  await page.keyboard.press("e");
+  const editor = page.locator(".modified-in-monaco-diff-editor").filter({ hasText: "Greet the reader" });
+  await editor.locator(".view-line").first().click();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.type("# My title");
+  await page.keyboard.press("Enter");
+  await page.locator(".tab.active").filter({ hasText: "demo.txt (your edit)" }).waitFor();
+  await picture("edit");
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("y");
+  await page.locator(".tab").filter({ hasText: "demo.txt (your edit)" }).waitFor({ state: "detached" });
+  await panel.getByText("edited and allowed").waitFor();
+  await eventually(() => assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /^# My title\nTurn 1: Greet the reader/));
 });

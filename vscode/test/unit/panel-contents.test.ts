@@ -140,6 +140,30 @@ test("a question waits, with the call that it is about, until it is answered; a 
   assert.deepEqual(contents.entries.map(({ key, data }) => [key, data["comment"]]), [["run/c1", undefined], ["answer:a1", "no"]]);
 });
 
+test("a denied call says its denial, and a call that wrote a file its change: neither is said twice", () => {
+  const contents = loaded(
+    item({ type: "tool_call", key: "c1", title: "Write a.txt", status: "failed", refused_by: "user", refusal: "Denied in Emacs", approval: "a1", approval_status: "denied" }),
+    item({ type: "answer", key: "a1", answer: { approval: "a1", type: "function_call", status: "denied", title: "Write a.txt", response: "not now", decided_in: "Emacs" } }),
+  );
+  const said = (): string[] => contents.entries.filter((entry) => !contents.saidBy(entry)).map(({ key }) => key);
+  assert.deepEqual(said(), ["run/c1"]);
+  assert.deepEqual(contents.denialOf(contents.entry("run/c1")!), { by: "user", where: "Emacs", reason: "not now" });
+  // The same by events.
+  contents.apply(updated(2, "tool_call", { key: "c2", title: "Write b.txt", details: { diffs: [{ path: "b.txt", new_text: "b" }] } }));
+  contents.apply(event(3, "approval.opened", { approval: "a2", tool_use_id: "c2", title: "Write b.txt" }));
+  contents.takeChanges();
+  contents.apply(event(4, "approval.closed", { approval: "a2", status: "denied", decided_by: "rule=7" }));
+  assert.deepEqual([contents.takeChanges().keys, said()], [new Set(["run/c2"]), ["run/c1", "run/c2"]]);
+  // A change stands by itself until a call that is done shows it.
+  contents.apply(event(5, "change.made", { path: "/p/src/c.txt", added: 1, removed: 0 }));
+  contents.apply(updated(6, "tool_call", { key: "c3", title: "Write c.txt", status: "in_progress", details: { diffs: [{ path: "src/c.txt", new_text: "c" }] } }));
+  assert.deepEqual(said(), ["run/c1", "run/c2", "change:run:/p/src/c.txt", "run/c3"]);
+  contents.takeChanges();
+  contents.apply(updated(7, "tool_call", { key: "c3", status: "completed" }));
+  assert.deepEqual([contents.takeChanges().order, said()], [true, ["run/c1", "run/c2", "run/c3"]]);
+  assert.equal(contents.saidBy(contents.entry("change:run:/p/src/c.txt")!)?.key, "run/c3");
+});
+
 test("what was merely allowed is no entry of its own", () => {
   const contents = loaded();
   contents.apply(event(1, "approval.closed", { approval: "a1", status: "approved", decided_by: "user" }));

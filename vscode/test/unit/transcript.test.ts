@@ -13,7 +13,8 @@ test("a session is Markdown, with what was said, thought, done and planned", () 
     item({ type: "thought", text: "a greeting" }),
     item({ role: "assistant", text: "**Hi**" }),
     item({ type: "tool_call", tool_name: "Bash", title: "List files", tool_input: { command: "ls -l" }, status: "completed", result: "a.txt" }),
-    item({ type: "tool_call", title: "Write demo.txt", approval_status: "denied", tool_input: {} }),
+    item({ type: "tool_call", title: "Write demo.txt", approval: "a1", approval_status: "denied", refusal: "not yet", tool_input: {} }),
+    item({ type: "answer", key: "a1", text: "Write demo.txt — denied: not yet" }),
     item({ type: "plan", text: "- [x] one" }),
     item({ type: "change", text: "/src/a.ts", change: { path: "/src/a.ts", added: 1, removed: 0 } }),
     item({ type: "notice", text: "The agent was silent" }),
@@ -21,7 +22,7 @@ test("a session is Markdown, with what was said, thought, done and planned", () 
   ]);
   assert.equal(text, [
     "# Greeting", "## You", "> Hello\n>\n> there", "*Thinking*", "> a greeting", "## Agent", "> **Hi**", "**List files** — completed", "```sh\nls -l\n```", "```\na.txt\n```",
-    "**Write demo.txt** — denied", "**Plan**", "> - [x] one", "Changed /src/a.ts", "> The agent was silent",
+    "**Write demo.txt** — denied: not yet", "**Plan**", "> - [x] one", "Changed /src/a.ts", "> The agent was silent",
   ].join("\n\n") + "\n");
 });
 

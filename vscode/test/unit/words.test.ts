@@ -4,6 +4,8 @@ import test from "node:test";
 import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf, isAlive, isInterruptible, labelOf, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
 import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
+import { answers } from "../../src/protocol";
+import { prefix } from "../../src/webview/chord";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
 
 function session(over: Partial<Session>): Session {
@@ -64,13 +66,30 @@ test("ages are short", () => {
 });
 
 test("a permission can be given once, as a rule, or denied with a reason", () => {
-  const rule = { tool_name: "Write", covers: "files", text: "Write of files src/*, in this session" };
+  const rule = { tool_name: "Write", covers: "files", pattern: "src/*", text: "Write of files src/*, in this session" };
   assert.deepEqual(choicesOf(question({ rule_preview: { session: rule } })).map(({ id, decision, needs }) => [id, decision, needs]), [
     ["approve", { decision: "approve" }, undefined],
-    ["approve-session", { decision: "approve", scope: "session" }, undefined],
     ["deny", { decision: "deny", comment: "Denied in VS Code" }, undefined],
-    ["deny-why", { decision: "deny" }, { words: "Why not? The agent gets the reason." }],
+    ["deny-why", { decision: "deny", tell: true }, { words: "Why not? The agent gets the reason." }],
+    ["approve-session", { decision: "approve", scope: "session" }, { rule: { text: "Write of files src/*, in this session", pattern: "src/*" } }],
   ]);
+});
+
+test("the words and keys of the answers are those of every client", () => {
+  const rule = { tool_name: "Write", covers: "files", text: "Write of files src/*" };
+  const words = choicesOf(question({ rule_preview: { session: rule, project: rule }, input_editable: true })).map(({ key, label }) => `${key} ${label}`);
+  assert.deepEqual(words, ["y Allow", "n Deny", "t Deny and say why", "s Always in this session", "p Always in this project", "e Edit"]);
+  for (const over of [{ input_editable: false }, { input_editable: true, input_ambiguity: "a member twice" }]) assert.ok(!choicesOf(question(over)).some(({ id }) => id === "edit"), JSON.stringify(over));
+});
+
+test("README.md has the keys of all answers", () => {
+  const readme = readFileSync("README.md", "utf8");
+  for (const { key, words, meaning } of Object.values(answers)) assert.ok(readme.includes(`| \`${key}\` | ${words} | ${meaning} |`), words);
+});
+
+test("the first key of all commands is one that VS Code, desktops and AltGr leave free, and is the one that the page knows", () => {
+  const { contributes } = JSON.parse(readFileSync("package.json", "utf8")) as { contributes: { keybindings: Array<Record<string, string>> } };
+  for (const { key, mac } of contributes.keybindings) assert.deepEqual([key?.split(" ")[0], mac], [prefix, undefined]);
 });
 
 test("a question is answered by an option, by words, or by neither", () => {

@@ -151,7 +151,7 @@ export class FakeHost {
       case "session.set":
         return { live: true, turn: this.session };
       case "turn.interrupt":
-        return { turn: this.session["turn"], state: "interrupting" };
+        return { turn: this.session["turn"], state: this.queued.some((one) => one["turn_uuid"] === params["turn"]) ? "cancelled" : "interrupting" };
       case "panel.choose":
         this.start.newSession!.chosen = { ...this.start.newSession!.chosen, ...params };
         return this.start.newSession;
@@ -160,8 +160,8 @@ export class FakeHost {
         this.items.push({ turn_uuid: "run", created_at: "2026-01-02T03:04:05Z", type: "message", seq: 1, key: "p1", role: "user", text: params["prompt"] });
         this.session = { ...this.session, state: "running" };
         return { beside: ["7.1"] };
-      case "panel.answer":
-        return { answered: true };
+      case "panel.openAddress":
+        return { opened: true };
       case "panel.findFiles":
         return { files: [] };
       case "panel.readFiles":
