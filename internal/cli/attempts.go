@@ -93,6 +93,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 			err = hubclient.OrGone(ctx, goOn(ctx, h.Client, sessions, text))
 		}
 		if err == nil {
+			options.Again = true
 			interrupted, err = attend()
 		}
 	}

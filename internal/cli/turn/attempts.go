@@ -63,21 +63,33 @@ func AttendAll(
 	ticks, stopped := view.work()
 	defer stopped()
 	events := make(chan eventstream.Event)
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
-		Kinds: []string{
-			protocol.KindApprovalOpened, protocol.KindApprovalClosed, protocol.KindTurnState, protocol.KindGatesEnded, protocol.KindSecret,
-			protocol.KindItemAdded, protocol.KindItemChanged,
-		},
-	}, func(e eventstream.Event) {
-		select {
-		case events <- e:
-		case <-ctx.Done():
+	silent := make(chan error, len(sessions))
+	for _, s := range sessions {
+		var since *int64 // what was shown before is not shown again
+		if !o.Again {
+			since = new(int64)
 		}
-	})
-	if err != nil {
-		return sessions, false, err
+		sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
+			Session: s.SessionUUID, Since: since,
+			Kinds: []string{
+				protocol.KindApprovalOpened, protocol.KindApprovalClosed, protocol.KindTurnState, protocol.KindGatesEnded, protocol.KindSecret,
+				protocol.KindItemAdded, protocol.KindItemChanged,
+			},
+		}, func(e eventstream.Event) {
+			select {
+			case events <- e:
+			case <-ctx.Done():
+			}
+		})
+		if err != nil {
+			return sessions, false, err
+		}
+		running.Go(func() {
+			<-sub.Done()
+			silent <- sub.Err()
+		})
+		defer func() { cancel(); sub.Close() }()
 	}
-	defer func() { cancel(); sub.Close() }()
 	open, _, err := hubclient.OpenApprovals(ctx, c, "")
 	if err != nil {
 		return sessions, false, err
@@ -87,8 +99,12 @@ func AttendAll(
 			a.ask(ctx, approval)
 		}
 	}
-	for i := range sessions { // it may have ended already
-		if err := all.update(ctx, i, sessions[i].ID); err != nil {
+	for i := range sessions {
+		now, _, err := hubclient.Turn(ctx, c, sessions[i].ID)
+		if err == nil && (o.Again || now.ErrorCode == domain.CodeStoreFull) { // there may be no event of its end
+			err = all.update(ctx, i, sessions[i].ID)
+		}
+		if err != nil {
 			return sessions, false, err
 		}
 	}
@@ -151,8 +167,8 @@ func AttendAll(
 			a.interrupt(sig)
 		case err := <-refused:
 			view.Note(InDialogue(err).Error())
-		case <-sub.Done():
-			return all.sessions, a.interrupts, errors.Join(errors.New("the daemon sends no more events"), sub.Err())
+		case err := <-silent:
+			return all.sessions, a.interrupts, errors.Join(errors.New("the daemon sends no more events"), err)
 		case <-ctx.Done():
 			return all.sessions, a.interrupts, context.Cause(ctx)
 		}

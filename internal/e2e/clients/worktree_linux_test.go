@@ -293,7 +293,7 @@ func TestAttempts(t *testing.T) {
 	refused("nothing was landed, because other attempts still work (4.2): run `duet-rpc choose 3.1` on a terminal, or add --yes", "choose", "3")
 	assert.Contains(t, run("choose", "--yes", "3"), "discarded 4.2 · other")
 	slow := startTalk(s, t, "prompt", "--agents", "scripted,other", "quiet stream:1000000@1")
-	slow.sees("agent other", "scripted: running · other: running")
+	slow.sees("agent other", "scripted: writes · other: writes")
 	refused("5.1 still works: wait for its end", "choose", "5")
 	require.NoError(t, slow.Cmd.Process.Signal(os.Interrupt))
 	slow.sees("interrupting all")
