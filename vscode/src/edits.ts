@@ -1,5 +1,5 @@
 // The user's edit of what a tool gets, in VS Code's diff editor, before the tool runs.
-import { basename, resolve } from "node:path";
+import { resolve } from "node:path";
 import * as vscode from "vscode";
 import { editableInput } from "./hub/edits";
 import type { EditableInput } from "./hub/edits";
@@ -33,11 +33,12 @@ export class Edits implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   /** Opens what a question's tool gets, for the user to edit. folder: the working directory of the agent. */
-  async open(project: Project, { approval, tool_input, input_editable, truncated }: Approval, folder: string): Promise<void> {
+  async open(project: Project, question: Approval, folder: string): Promise<void> {
+    const { approval, input_editable, truncated } = question;
     if (!input_editable) throw new Error("this agent runs the tool with its own input: deny it, and say what to run");
     if (truncated) throw new Error("the input is too long to be edited here");
-    const input = editableInput(tool_input as Record<string, unknown>);
-    const name = input.path === undefined ? "input.json" : basename(input.path);
+    const input = editableInput(question);
+    const { name } = input;
     const [before, after] = ["before", "after"].map((side) => vscode.Uri.from({ scheme, path: `/${approval}/${side}/${name}` })) as [vscode.Uri, vscode.Uri];
     // A text that the user has begun to edit stays.
     if (!this.files.has(after.path)) this.put(after, input.text);

@@ -42,8 +42,13 @@ export function addRepository(folder: string): void {
   git(folder, "commit", "--quiet", "--allow-empty", "--message=first");
 }
 
-/** removeProject stops the daemons of the project and of others in its state directory, and removes all files. */
-export async function removeProject({ folder, env }: TestProject): Promise<void> {
+/** The hubs of a project. */
+const ends = new WeakMap<TestProject, Array<() => Promise<void>>>();
+
+/** removeProject ends the project's hubs, because one would start a daemon again, stops the daemons of the project and of others in its state directory, and removes all files. */
+export async function removeProject(project: TestProject): Promise<void> {
+  const { folder, env } = project;
+  await Promise.all((ends.get(project) ?? []).map((end) => end()));
   for (const root of knownRoots(env)) {
     try {
       await promisify(execFile)(duetBinary, ["--root", root, "daemon", "stop", "--force"], { env });
@@ -85,10 +90,12 @@ export function startHub(over: Partial<ConnectionOptions>, project: TestProject)
     findBinary: () => findBinary({ env: project.env, setting: "", bundled: "/nonexistent", platform: process.platform }), ...over,
   });
   const model = new ProjectModel(connection, 300, (error) => note(`model: ${String(error)}`));
-  const end = async (): Promise<void> => {
-    model.dispose();
-    await connection.stop();
+  let ended: Promise<void> | undefined;
+  const end = (): Promise<void> => {
+    if (!ended) model.dispose();
+    return (ended ??= connection.stop());
   };
+  ends.set(project, [...(ends.get(project) ?? []), end]);
   const until = (what: string, holds: () => boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const stops: Array<() => void> = [];

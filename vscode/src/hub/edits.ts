@@ -1,8 +1,12 @@
 // The part of a tool's input that a user edits before the tool runs.
 
+import type { Approval } from "../protocol";
+
 /** An input as a text to edit. */
 export interface EditableInput {
-  /** The file of the change. undefined: the text is all of the input, as JSON. */
+  /** The name for the text: that of a file if there is one. */
+  name: string;
+  /** The file of the change. undefined: the text is a command, or all of the input as JSON. */
   path: string | undefined;
   /** The text that the tool replaces. undefined: all of the file. */
   before: string | undefined;
@@ -11,24 +15,16 @@ export interface EditableInput {
   changed(text: string): Record<string, unknown>;
 }
 
-/** The members of inputs that name a file. */
-const pathMembers = ["file_path", "path", "filePath", "abs_path"];
-
-/** The members that have the new text of a file or of a part of it, each with that of the old text of the part. */
-const textMembers: ReadonlyArray<readonly [text: string, before?: string]> = [
-  ["new_string", "old_string"], ["new_str", "old_str"], ["new_text", "old_text"], ["newText", "oldText"], ["newString", "oldString"], ["content"], ["file_text"],
-];
-
-/** The text to edit of an input: that of a file if the input has one, else the whole input as JSON. */
-export function editableInput(input: Record<string, unknown>): EditableInput {
-  const textOf = (name: string | undefined): string | undefined => (name !== undefined && typeof input[name] === "string" ? input[name] : undefined);
-  const path = pathMembers.map(textOf).find((of) => of !== undefined);
-  for (const [name, old] of textMembers) {
-    const [text, before] = [textOf(name), textOf(old)];
-    if (path === undefined || text === undefined || (old !== undefined && before === undefined)) continue;
-    return { path, before, text, changed: (changed) => ({ ...input, [name]: changed }) };
-  }
-  return { path: undefined, before: undefined, text: `${JSON.stringify(input, null, 2)}\n`, changed: parsed };
+/** The text to edit of a question: what its tool writes or runs, else the whole input as JSON. */
+export function editableInput({ tool_input, input_text_member: member, paths }: Pick<Approval, "tool_input" | "input_text_member" | "paths">): EditableInput {
+  const input = tool_input as Record<string, unknown>;
+  if (member === undefined) return { name: "input.json", path: undefined, before: undefined, text: `${JSON.stringify(input, null, 2)}\n`, changed: parsed };
+  const path = paths?.length === 1 ? paths[0] : undefined;
+  const before = member.startsWith("new") ? input[member.replace("new", "old")] : undefined;
+  return {
+    path, name: path?.split(/[/\\]/).pop() ?? (member === "command" ? "command.sh" : "text"), text: String(input[member]),
+    before: typeof before === "string" ? before : undefined, changed: (changed) => ({ ...input, [member]: changed }),
+  };
 }
 
 function parsed(text: string): Record<string, unknown> {

@@ -91,7 +91,7 @@ test("a shell session and its panel show the same question, and the panel sees t
   await terminal.click();
   await page.keyboard.type(`duet-rpc prompt --agent demo "Greet the README's reader"\n`);
   const screen = terminal.locator(".xterm-rows");
-  await screen.filter({ hasText: "[p]roject, [e]dit:" }).waitFor();
+  await screen.filter({ hasText: "[?] Keys:" }).waitFor();
   await page.locator(".editor-group-container.empty").click();
   await command("View: Toggle Primary Side Bar Visibility");
   await row(/^Greet the README's reader/).click();
