@@ -23,15 +23,19 @@
 (require 'duet-render)
 (require 'duet-visible)
 
+(declare-function duet-approval-next "duet-approvals" ())
+
 ;;; The whole question
 
 (defvar duet-approval-view-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map (make-composed-keymap duet-approval-map special-mode-map))
-    (define-key map "n" #'diff-hunk-next)
-    (define-key map "p" #'diff-hunk-prev)
+    (dolist (key '("TAB" "M-n"))
+      (define-key map (kbd key) #'diff-hunk-next))
+    (dolist (key '("<backtab>" "M-p"))
+      (define-key map (kbd key) #'diff-hunk-prev))
     (define-key map (kbd "RET") #'diff-goto-source)
-    (define-key map "?" #'duet-menu-or-help)
+    (define-key map "j" #'duet-approval-next)
     map)
   "Keymap of `duet-approval-view-mode'.")
 
@@ -50,6 +54,10 @@
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-approval-view--load))))
 
+(defconst duet-approval-view--ranks
+  '((allow . 0) (deny . 0) (keys . 1) (tell . 2) (session . 3) (project . 4) (edit . 5))
+  "The ranks of answers in a narrow header line, as for `duet-header-fit'.")
+
 (defun duet-approval-keys (approval &rest more)
   "Return the keys that answer APPROVAL, as many as fit into a header line.
 MORE are further parts for `duet-header-fit'."
@@ -57,20 +65,15 @@ MORE are further parts for `duet-header-fit'."
     (duet-header-fit
      (append
       (if (duet-approval-question-p approval)
-          (list (concat " " (key #'duet-approval-respond "answer"))
+          (list (concat " " (key #'duet-approval-respond "Answer"))
                 (and (duet-approval-declinable-p approval)
-                     (concat ", " (key #'duet-approval-deny "decline"))))
-        (append
-         (list (concat " " (key #'duet-approval-approve "approve")
-                       ", " (key #'duet-approval-deny "deny"))
-               (cons 1 (concat ", " (key #'duet-approval-deny-and-tell "tell why not")))
-               (and (duet-approval-editable-p approval)
-                    (cons 2 (concat ", " (key #'duet-approval-edit "edit")))))
-         (when (duet-approval-rule-p approval)
-           (cl-loop for (scope _ _ command) in duet-approval-scopes
-                    for before = ", always: " then ", "
-                    for rank from 3
-                    collect (cons rank (concat before (key command scope)))))))
+                     (concat ", " (key #'duet-approval-deny "Decline")))
+                (cons 1 (concat ", " (key #'duet-approval-help (duet-approval-words 'keys)))))
+        (cl-loop for answer in (duet-approval-answers-to approval)
+                 for before = " " then ", "
+                 collect (cons (alist-get answer duet-approval-view--ranks)
+                               (concat before (key (alist-get answer duet-approval-commands)
+                                                   (duet-approval-words answer))))))
       more))))
 
 (defun duet-approval-view--header ()
@@ -186,8 +189,14 @@ MORE are further parts for `duet-header-fit'."
     (unless (duet-approval-question-p approval)
       (cl-loop for answer in (duet-approval-answers approval)
                for number from 1
-               do (insert (propertize (format "%-9d" number) 'font-lock-face 'duet-dim)
-                          answer "\n")))
+               unless (duet-approval-plain-p approval number)
+               do (insert (propertize (format "%-9s" "Or") 'font-lock-face 'duet-dim)
+                          (let ((number number))
+                            (make-text-button
+                             (format "[%s]" answer) nil 'face 'duet-button 'follow-link t
+                             'help-echo "RET, mouse-1: do this"
+                             'action (lambda (_) (duet-approval-take approval number))))
+                          "\n")))
     (pcase-dolist (`(,heading ,text) `(("Plan" ,(duet-get-string data :plan))
                                        ("Details" ,(duet-approval--details data command))))
       (when text
@@ -296,7 +305,7 @@ shows, and a command that the summary shows."
                 "\n")))
     (cond
      ((and (duet-get data :truncated) (null input) (null command))
-      (list "… too long to show here: [v] view shows all of it"))
+      (list "… too long to show here: [v] View shows all of it"))
      ((or (string-empty-p text)
           (and (duet-approval-question-p approval)
                (equal text (duet-approval-name approval))))
@@ -320,12 +329,12 @@ Further lines are indented, so that none looks like another member."
        (let ((more (- (length line) duet-approval--width)))
          (duet-visible
           (if (<= more 0) line
-            (format "%s … %d characters hidden: [v] view shows all … %s"
+            (format "%s … %d characters hidden: [v] View shows all … %s"
                     (substring line 0 (- duet-approval--width 100)) more
                     (substring line -100))))))
      (if (<= left 0) lines
        (append (butlast lines (+ left tail))
-               (list (format "… %d more lines, %d characters hidden: [v] view shows all" left
+               (list (format "… %d more lines, %d characters hidden: [v] View shows all" left
                              (apply #'+ left (mapcar #'length
                                                      (seq-subseq lines
                                                                  (- duet-approval-lines tail)
@@ -380,7 +389,7 @@ Further lines are indented, so that none looks like another member."
 
 ;;; Editing the input
 
-;; The user can change the input of a tool, as JSON, and approve the changed input.
+;; The user can change the input of a tool, as JSON, and allow the changed input.
 
 (defvar-local duet-approval-edit--original nil
   "The text that the buffer had at first.")
@@ -414,18 +423,18 @@ Further lines are indented, so that none looks like another member."
     (propertize " This is decided already; this text is not used" 'face 'duet-failed))
    (t (cl-flet ((key (command words)
                   (duet-header-key command words 'duet-approval-edit-mode-map)))
-        (concat " " (key #'duet-approval-edit-send "approves with this input")
-                ", " (key #'duet-approval-edit-cancel "leaves it"))))))
+        (concat " " (key #'duet-approval-edit-send "Allow with your edit")
+                ", " (key #'duet-approval-edit-cancel "Leave it"))))))
 
 (defun duet-approval-edit (approval)
-  "Edit the input of the tool of APPROVAL, then approve.
+  "Edit the input of the tool of APPROVAL, then allow it.
 Earlier edits are kept."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
-    (user-error "This agent runs the tool with its own input; deny it with a comment that says what to run"))
+    (user-error "This agent runs the tool with its own input; deny it and say what to run"))
   (duet-approval-check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval))
@@ -501,14 +510,14 @@ If it is not valid, move point to the mistake and signal an error."
     parsed))
 
 (defun duet-approval-edit-send ()
-  "Approve, with the input in the buffer."
+  "Allow, with the input in the buffer."
   (interactive nil duet-approval-edit-mode)
   (let ((approval duet-approval)
         (input (duet-approval-edit--parse)))
     (if (string= (string-trim (buffer-string))
                  (string-trim duet-approval-edit--original))
-        (duet-approval-send approval "approve" "Approved" :type "function_call")
-      (duet-approval-send approval "approve" "Approved with another input"
+        (duet-approval-send approval "approve" "Allowed" :type "function_call")
+      (duet-approval-send approval "approve" "Allowed with your edit"
                           :type "function_call" :updated_input input))
     (set-buffer-modified-p nil)
     (quit-window)))

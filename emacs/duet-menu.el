@@ -239,7 +239,7 @@ A narrow menu has no room for it; the header line shows its key."
     ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("X" "Stop" duet-stop)]
    ["Duet"
-    ("y" "Trust" duet-trust)
+    ("t" "Trust" duet-trust)
     ("R" "Rules" duet-rules)
     (":" "Setup" duet-menu-customize)
     ("$" "Log" duet-log-show)

@@ -197,10 +197,10 @@ Return nil unless point is in the box and exactly one question is open."
     (unless (or (cdr approvals) (duet-approval-sending-p (car approvals)))
       (cl-flet ((key (command words) (duet-header-key command words 'duet-reply-map)))
         (let ((keys (if (duet-approval-question-p (car approvals))
-                        (list (key #'duet-approval-respond "answer"))
-                      (list (key #'duet-approval-approve "approve")
-                            (string-remove-prefix "C-c C-q "
-                                                  (key #'duet-approval-deny "deny"))))))
+                        (list (key #'duet-approval-respond "Answer"))
+                      (list (key #'duet-approval-allow (duet-approval-words 'allow))
+                            (string-remove-prefix
+                             "C-c C-q " (key #'duet-approval-deny (duet-approval-words 'deny)))))))
           (unless (string-prefix-p "M-x" (car keys))
             (string-join keys ", ")))))))
 

@@ -17,11 +17,14 @@
     (should-not (string-match-p "^Input$\\|\"content\"" (buffer-string)))
     (should (derived-mode-p 'diff-mode))
     (should (string-match-p "^Session  1\\.1 hello$" (buffer-string)))
-    (should (eq (key-binding "a") #'duet-approval-approve))
-    (should (eq (key-binding "n") #'diff-hunk-next))
-    (should (string-match-p "a approve, d deny, t tell why not, e edit"
-                            (duet-approval-view--header)))
-    (call-interactively (key-binding "a"))
+    (should (eq (key-binding "y") #'duet-approval-allow))
+    (should (eq (key-binding (kbd "TAB")) #'diff-hunk-next))
+    (should (eq (key-binding (kbd "M-p")) #'diff-hunk-prev))
+    (should (eq (key-binding "n") #'duet-approval-deny))
+    (cl-letf (((symbol-function 'duet-header-room) (lambda () 200)))
+      (should (string-match-p "y Allow, n Deny, t Deny and say why, s Always in this session, p Always in this project, e Edit, \\? Keys"
+                              (duet-approval-view--header))))
+    (call-interactively (key-binding "y"))
     (duet-test-wait-for-state session 'completed)))
 
 ;; internal/acp refuses messages of agents that nest deeper than 100 levels.
@@ -98,7 +101,7 @@ The JSON has only the other members of the input."
       (should (eq (current-buffer) buffer))
       (duet-test-press "C-c C-c" #'duet-approval-edit-send))
     (duet-test-wait-for-state session 'completed)
-    (duet-test-wait-for (duet-test-heard "^Approved with another input"))
+    (duet-test-wait-for (duet-test-heard "^Allowed with your edit"))
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :updated_input :content)
                      "Ünother\n"))
@@ -134,7 +137,7 @@ The JSON has only the other members of the input."
       (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))
       (set-buffer view)
-      (duet-test-should-say "already answered" (duet-test-press "a" #'duet-approval-approve))
+      (duet-test-should-say "already answered" (duet-test-press "y" #'duet-approval-allow))
       (duet-test-should-say "already answered" (revert-buffer)))))
 
 (ert-deftest duet-approval-view-test-edit-unchanged ()
@@ -157,9 +160,9 @@ The JSON has only the other members of the input."
                                    :input_editable ,editable)))
            (wanted (if (eq editable t) #'identity #'not)))
       (should (funcall wanted (duet-approval-editable-p duet-approval)))
-      (should (funcall wanted (string-match-p "edit" (duet-approval-keys duet-approval))))
+      (should (funcall wanted (string-match-p "Edit" (duet-approval-keys duet-approval))))
       (should (funcall wanted (string-match-p
-                               "edit" (duet-approvals--inline duet-approval "/"))))
+                               "Edit" (duet-approvals--inline duet-approval "/"))))
       (should-error (duet-approval-edit duet-approval) :type 'user-error)
       (when (eq editable :json-false)
         (duet-test-should-say "its own input; deny"

@@ -28,7 +28,7 @@
   "Keys of the list view a question, go to it, and refresh from the servers."
   (duet-test-with-questions connection
     (call-interactively #'duet-approvals)
-    (pcase-dolist (`(,key . ,command) '(("a" . duet-approval-approve)
+    (pcase-dolist (`(,key . ,command) '(("y" . duet-approval-allow)
                                         ("v" . duet-approval-view)))
       (duet-test-should-say "No question is here" (duet-test-press key command)))
     (duet-test-should-say "No question waits for you"
@@ -59,7 +59,7 @@
                         'SIGKILL)
         (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
       (duet-test-press "g" #'duet-approvals-refresh)
-      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-press "y" #'duet-approval-allow)
       (should (duet-test-heard "not answered; the question still waits: "))
       (should (string-match-p "Write +demo" (duet-test-questions-text))))))
 
@@ -94,7 +94,7 @@
       (funcall call "two" "in_progress")
       (duet-approvals-flush)
       (duet-test-wait-for-text
-       buffer "Call one[^?]*Call two[^?]*\\? Bash  \\$ run one\n  \\[a\\].*\n  always: .*\n\\? Bash  \\$ run two\n  \\[a\\]")
+       buffer "Call one[^?]*Call two[^?]*\\? Bash  \\$ run one\n  \\[y\\] Allow  \\[n\\] Deny  .*\n\\(  .*\n\\)?\\? Bash  \\$ run two\n  \\[y\\]")
       (funcall tell "approval.closed" :approval "one" :status "approved"
                :decided_by "user")
       (duet-approvals-flush)
@@ -158,9 +158,9 @@ LOSE takes the connection.  CODE is the code of the error."
            fail)
       (cl-letf (((symbol-function 'duet-connection-request)
                  (lambda (&rest arguments) (setq fail (plist-get (cdddr arguments) :error-fn)))))
-        (duet-approval-approve approval))
+        (duet-approval-allow approval))
       (should (duet-approval-sending-p approval))
-      (should-error (duet-approval-approve approval) :type 'user-error)
+      (should-error (duet-approval-allow approval) :type 'user-error)
       (should (string-match-p "sending" (duet-test-questions-text)))
       (funcall lose connection)
       (funcall fail (list :code code :message "Server died"))
@@ -175,7 +175,7 @@ LOSE takes the connection.  CODE is the code of the error."
                            approval)))))
         (duet-test-wait-for (string-match-p (if stale "stale demo.txt \\+1 −0" "Write +demo.txt \\+1 −0")
                                             (duet-test-questions-text)))
-        (duet-approval-approve again)
+        (duet-approval-allow again)
         (duet-test-wait-for-state session 'completed)
         (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
 

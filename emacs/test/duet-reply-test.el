@@ -172,7 +172,7 @@ The session has finished its first turn."
       (duet-test-press "C-c C-j" #'duet-approval-next)
       (should (get-text-property (point) 'duet-approval))
       (should (string-match-p "1 open: j\\_>" (duet-header session connection)))
-      (should (eq (key-binding "a") #'duet-approval-approve)))))
+      (should (eq (key-binding "y") #'duet-approval-allow)))))
 
 (ert-deftest duet-reply-test-answers ()
   "In the box, the keys of a question work after a prefix that the header names."
@@ -187,7 +187,7 @@ The session has finished its first turn."
                   (duet-reply-test-type "ad"))))
       (should-not (string-match-p "C-c C-q" (duet-header session connection)))
       (ask "hello")
-      (should (string-match-p "1 open: C-c C-j\\_>.*C-c C-q a approve, d deny"
+      (should (string-match-p "1 open: C-c C-j\\_>.*C-c C-q y Allow, n Deny"
                               (duet-header session connection)))
       (save-excursion
         (goto-char (point-min))
@@ -195,15 +195,15 @@ The session has finished its first turn."
       (duet-test-press "C-c C-q v" #'duet-approval-view)
       (should (derived-mode-p 'duet-approval-view-mode))
       (quit-window)
-      (duet-test-press "C-c C-q a" #'duet-approval-approve)
+      (duet-test-press "C-c C-q y" #'duet-approval-allow)
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-test-demo-file connection) "Turn 2: hello\n"))
       (ask "hello again")
-      (duet-test-press "C-c C-q d" #'duet-approval-deny)
+      (duet-test-press "C-c C-q n" #'duet-approval-deny)
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-test-demo-file connection) "Turn 2: hello\n"))
       (ask "ask")
-      (should (string-match-p "C-c C-q r answer" (duet-header session connection)))
+      (should (string-match-p "C-c C-q r Answer" (duet-header session connection)))
       (let ((last-command-event ?2))
         (duet-test-press "C-c C-q 2" #'duet-approval-choose))
       (duet-test-wait-for-text (current-buffer) "You answered: green")
@@ -211,7 +211,7 @@ The session has finished its first turn."
       (should (equal (duet-compose--text) "adadad"))
       (duet-test-wait-for-state session 'completed)
       (duet-test-should-say "No question is here; C-c C-j goes to the next one"
-        (call-interactively #'duet-approval-approve)))))
+        (call-interactively #'duet-approval-allow)))))
 
 (ert-deftest duet-reply-test-header ()
   "The header line is redrawn when point enters or leaves the box."

@@ -64,7 +64,7 @@ def goes_on_by_itself(home, emacs):
     terminal.press("C-c", "C-c")
     terminal.see(r"^Queued: it runs when this turn has ended$")
     terminal.see(r"\([0-9.]+: queued, e edits it, k takes it back\) quiet after that$")
-    terminal.press("j", "a")
+    terminal.press("j", "y")
     # An agent of version 2 gets the prompt while it continues by itself, after the edit.
     terminal.see(r"^❯ quiet after that\n(.*\n)*Hello(.*\n)+ *\n.*-UUU")
     expect(not terminal.shows(r"the turn ended before this did"), "the edit is cut short", terminal)
