@@ -78,7 +78,7 @@
                        '((duet-transcript-mode
                           motion (evil-next-line evil-previous-line evil-goto-first-line
                                   duet-approval-next duet-take-back duet duet-transcript-refresh
-                                  duet-approval-allow duet-continue
+                                  duet-approval-allow duet-new
                                   duet-section-next duet-transcript-visit duet-menu-or-help))
                          (duet-approvals-mode
                           motion (evil-next-line duet-approval-allow duet-approval-deny

@@ -55,9 +55,7 @@
      duet-approval-respond duet-continue)
     ("v" "View the question in full" duet-approval-view)
     ("c" "Begin a new one: a prompt, a terminal"
-     duet-continue duet-sessions-compose duet-projects-compose duet-terminal duet-menu-compose
-     duet-preview-ask)
-    ("C" "Begin a new session" duet-new)
+     duet-new duet-sessions-compose duet-projects-compose duet-terminal duet-preview-ask)
     ("f" "Fork the session" duet-fork)
     ("G" "Go back to before the turn: files and session (asks)" duet-rewind)
     ("i" "Interrupt the turn" duet-interrupt)
@@ -83,8 +81,9 @@
     ("#" "Go to a session or a turn by its number" duet-visit)
     ("j" "Go to the next open question" duet-approval-next)
     ("w" "List the open questions" duet-approvals)
-    ("l" "List the sessions; in their list, those of all projects, and back"
-     duet duet-projects duet-projects-narrow duet-menu-sessions)
+    ("l" "List the sessions of the project"
+     duet duet-projects-narrow duet-menu-sessions)
+    ("P" "List the sessions of all projects" duet-projects)
     ("x" "Switch it on or off (with a prefix argument: all)" duet-triggers-switch)
     ("F" "Show which triggers match an event" duet-triggers-test)
     ("g" "Reload, attach again, or run again"

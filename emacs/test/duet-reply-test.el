@@ -32,6 +32,10 @@ The session has finished its first turn."
          (duet-test-wait-for-text (current-buffer) "That is all")
          ,@body))))
 
+(ert-deftest duet-reply-test-default ()
+  "A transcript has the box, unless the user has removed it."
+  (should (eq (eval (car (get 'duet-reply-box 'standard-value)) t) t)))
+
 (ert-deftest duet-reply-test-switched-on ()
   "A box that is enabled in an open transcript is at the bottom of its window."
   (duet-test-with-project connection
@@ -57,7 +61,7 @@ The session has finished its first turn."
   "RET sends the text at the end; messages appear before the box."
   (duet-reply-test-with (connection session)
     (goto-char (point-min))
-    (duet-test-press "c" #'duet-continue)
+    (duet-test-press "r" #'duet-continue)
     (duet-reply-test-type "quiet 2nd n x")
     (should (string-suffix-p "\n❯ quiet 2nd n x\n\n" (duet-test-text (current-buffer))))
     (duet-test-press "DEL" #'delete-backward-char 1)
@@ -332,7 +336,7 @@ This also works from a compose buffer."
         (switch-to-buffer (duet-transcript-open connection session))
         (should-not (duet-section-get 'reply))
         (duet-test-should-say "No prompt box" (call-interactively #'duet-reply-send))
-        (duet-test-press "c" #'duet-continue)
+        (duet-test-press "r" #'duet-continue)
         (should (derived-mode-p 'duet-compose-mode))))))
 
 (provide 'duet-reply-test)

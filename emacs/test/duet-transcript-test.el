@@ -269,7 +269,7 @@
         (should-not (duet-session-archived session))
         ;; The prompt stays in its buffer.
         (save-window-excursion
-          (duet-test-press "c" #'duet-continue)
+          (duet-test-press "r" #'duet-continue)
           (duet-test-listening
             (duet-test-write-and-send "quiet more")
             (should (duet-test-heard "not sent: .*not running")))

@@ -91,7 +91,7 @@ def quits_emacs(home, emacs):
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:5000@20")
     terminal.see(r"chunk \d+ ")
-    terminal.press("c")
+    terminal.press("r")
     terminal.see(r"C-c C-c send")
     terminal.type("half a thought")
     terminal.see(r"^half a thought")

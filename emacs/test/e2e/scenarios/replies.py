@@ -1,17 +1,17 @@
 """The box at the end of a transcript for the next prompt."""
 
-from steps import ask, scenario, start
+from steps import BOX, ask, scenario, start
 
 
 @scenario
 def replies_in_the_transcript(home, emacs):
     """RET sends the text at the end, and typed text is never a command."""
-    home.init("(setq duet-reply-box t)\n")
+    home.init(BOX)
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet first")
     terminal.see(r"^ ● completed")
     terminal.see(r"^❯ quiet first\n\nHello(.*\n)+❯ *$")
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("quiet a second one")
     terminal.see(r"^❯ quiet first\n\nHello(.*\n)+❯ quiet a second one$")
     terminal.press("Enter")
@@ -35,7 +35,7 @@ def replies_in_the_transcript(home, emacs):
     terminal.press("M-<")
     terminal.press("y")
     terminal.see(r"^ ● completed")
-    terminal.press("c")
+    terminal.press("r")
     terminal.see(r"^❯ add$")
 
 
@@ -53,11 +53,11 @@ def counts_the_seconds(home, emacs):
 @scenario
 def sends_now_while_the_agent_works(home, emacs):
     """While the agent works, C-c C-n sends it the text, and RET queues the text."""
-    home.init("(setq duet-reply-box t)\n")
+    home.init(BOX)
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet slow permit:1")
     terminal.see(r"^\? Bash +\$ echo 1")
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("Use the other file")
     terminal.see(r"^ \? waiting for you · .*1 open: C-c C-j · C-c C-q y Allow, n Deny · C-c C-n now")
     terminal.press("C-c", "C-n")
@@ -76,11 +76,11 @@ def sends_now_while_the_agent_works(home, emacs):
 @scenario
 def answers_from_the_box(home, emacs):
     """The header line names keys that answer the question while point is in the box."""
-    home.init("(setq duet-reply-box t)\n")
+    home.init(BOX)
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet permit:2")
     terminal.see(r"^\? Bash +\$ echo 1")
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("quiet a draft")
     terminal.see(r"^ \? waiting for you · .*1 open: C-c C-j · C-c C-q y Allow, n Deny")
     terminal.press("C-c", "C-q", "y")

@@ -297,7 +297,7 @@ def menu(home, emacs):
     terminal.see(r"^ ● completed")
     terminal.press("?")
     terminal.see(r"i +Interrupt")
-    terminal.see(r"c +Continue")
+    terminal.see(r"r +Continue")
     terminal.quit_menu()
     terminal.press("?")
     terminal.see(r"q +Close")
