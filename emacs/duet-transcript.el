@@ -307,7 +307,8 @@ Select the window unless the minibuffer is active."
     (duet-section-delete button))
   (let ((first (duet-transcript--first)))
     (dolist (message messages)
-      (unless (duet-section-get (duet-message-key message))
+      (unless (or (duet-section-get (duet-message-key message))
+                  (duet-render-said-p message))
         (duet-transcript--insert message first))))
   (duet-transcript--earlier-button))
 
@@ -456,12 +457,24 @@ the slice, after some progress."
   (let ((section (duet-section-get (duet-message-key message))))
     (cond
      ((not (eq message (duet-session-message duet-session (duet-message-key message)))))
+     ((duet-render-said-p message) (when section (duet-section-delete section)))
      ((null section) (duet-transcript--insert message))
      ((duet-render-streams-p message)
       (duet-transcript--stream section message how))
      (t
       (setf (duet-section-summary section) (duet-render-summary message))
-      (duet-section-redraw section (duet-render message))))))
+      (duet-section-redraw section (duet-render message))))
+    (when (and (duet-tool-p message) (memq (duet-tool-status message) '(completed failed)))
+      (duet-transcript--update-said message))))
+
+(defun duet-transcript--update-said (tool)
+  "Update the messages that TOOL makes superfluous, or no longer does."
+  (dolist (other (seq-take (duet-session-order duet-session) 20))
+    (when (and (memq (duet-message-kind other) '(answer diff))
+               (equal (duet-message-turn other) (duet-message-turn tool))
+               (eq (and (duet-section-get (duet-message-key other)) t)
+                   (and (duet-render-said-p other) t)))
+      (duet-transcript--note other 'redraw))))
 
 (defun duet-transcript--stream (section message how)
   "Append the new text of MESSAGE to SECTION; if HOW is `redraw', compare all."

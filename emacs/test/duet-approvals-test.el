@@ -94,16 +94,20 @@
       (funcall call "two" "in_progress")
       (duet-approvals-flush)
       (duet-test-wait-for-text
-       buffer "Call one[^?]*Call two[^?]*\\? Bash  \\$ run one\n  \\[y\\] Allow  \\[n\\] Deny  .*\n\\(  .*\n\\)?\\? Bash  \\$ run two\n  \\[y\\]")
+       buffer "\\? Bash  \\$ run one\n  \\[y\\] Allow  \\[n\\] Deny  .*\n\\(  .*\n\\)?\\? Bash  \\$ run two\n  \\[y\\]")
+      ;; A question stands for its tool call.
+      (should-not (string-match-p "Call" (duet-test-text buffer)))
       (funcall tell "approval.closed" :approval "one" :status "approved"
                :decided_by "user")
       (duet-approvals-flush)
-      (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  \\$ run two\n")
+      (duet-test-wait-for-text buffer "Call one[^?]*\\? Bash  \\$ run two\n")
+      (should-not (string-match-p "Call two" (duet-test-text buffer)))
       (should-not (string-match-p "\\? Bash  \\$ run one" (duet-test-text buffer)))
       (should (duet-test-heard "^Duet: Run one was allowed by you in another client$"))
       (funcall tell "approval.closed" :approval "two" :status "cancelled"
                :decided_by "end")
-      (should (duet-test-heard "^Duet: Run two was withdrawn")))))
+      (should (duet-test-heard "^Duet: Run two was withdrawn"))
+      (duet-test-wait-for-text buffer "Call one[^?]*Call two"))))
 
 (ert-deftest duet-approvals-test-projects ()
   "The list has the questions of all connected projects, the oldest first."
