@@ -139,7 +139,8 @@ MORE are further parts for `duet-header-fit'."
                                            whole)))
          (input (duet-approval--without-command
                  (duet-render-beside (duet-get data :tool_input)
-                                     (duet-get-objects (duet-approval-data approval) :diffs))
+                                     (duet-get-objects (duet-approval-data approval) :diffs)
+                                     (duet-get-string data :diff))
                  command)))
     (erase-buffer)
     (unless (and command (duet-approval-says-command-p title command))
@@ -153,6 +154,10 @@ MORE are further parts for `duet-header-fit'."
       (insert (propertize (duet-render-wrap-diff (duet-visible (duet-approval--shell command)))
                           'font-lock-face 'duet-code)
               "\n"))
+    ;; The change stands below the header line, which has the keys.
+    (when-let ((diff (duet-get-string data :diff)))
+      (insert (duet-render-wrap-diff (duet-visible diff)))
+      (unless (bolp) (insert "\n")))
     (insert "\n")
     (cl-loop for (label text) in
              `(("Tool" ,(and (not (duet-approval-question-p approval))
@@ -202,10 +207,7 @@ MORE are further parts for `duet-header-fit'."
       (when text
         (insert "\n" (propertize heading 'font-lock-face 'duet-heading) "\n"
                 (replace-regexp-in-string "^" "  " (duet-render-wrap (duet-visible text))) "\n")))
-    (when-let ((diff (duet-get-string data :diff)))
-      (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
-      (unless (bolp) (insert "\n")))
-    ;; Below the diff, which matters most: the input that neither the diff nor the command shows.
+    ;; The input that neither the diff nor the command shows.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of the input must look like a line of a diff.
@@ -242,8 +244,9 @@ next key must not reach another buffer."
 
 ;;; Excerpts
 
-;; A question shows the beginning and the end of the tool's input, and how much is
-;; hidden between them.  `duet-approval-view' shows all.  The server is asked for
+;; A question shows the change directly above its keys, hunk by hunk, as far as the window
+;; has room.  Of the rest of the tool's input it shows the beginning and the end.  It says
+;; how much is hidden.  `duet-approval-view' shows all.  The server is asked for
 ;; input that is too long for an event.
 
 (defconst duet-approval-lines 8
@@ -276,6 +279,88 @@ next key must not reach another buffer."
     (unless (and command (duet-approval-says-command-p details command))
       details)))
 
+(defun duet-approval-hunks (approval root)
+  "Return the hunks of the change that APPROVAL is about, as texts.
+Files are shown relative to ROOT.  An event has the old and the new texts, a
+reply a unified diff."
+  (let ((data (duet-approval-data approval)))
+    (if-let ((diffs (duet-get-objects data :diffs)))
+        (cl-mapcan (lambda (diff) (duet-render-hunks diff root)) diffs)
+      (when-let ((diff (duet-get-string data :diff)))
+        (duet-approval--unified-hunks diff root)))))
+
+(defun duet-approval--unified-hunks (diff root)
+  "Return the hunks of DIFF, a unified diff, as texts; files are relative to ROOT."
+  (let ((rest (split-string (string-remove-suffix "\n" diff) "\n"))
+        (path "") start lines hunks)
+    (cl-flet ((end ()
+                (when start
+                  (push (duet-render-hunk path root start (nreverse lines)) hunks))
+                (setq start nil lines nil)))
+      (while rest
+        (let ((line (pop rest)))
+          (cond
+           ;; A removed and an added line can look like the names of a file.
+           ((and (string-prefix-p "--- " line)
+                 (string-prefix-p "+++ " (or (car rest) ""))
+                 (string-prefix-p "@@" (or (cadr rest) "")))
+            (end)
+            (let ((new (substring (pop rest) 4)))
+              (setq path (replace-regexp-in-string
+                          "\\`[ab]/" "" (if (equal new "/dev/null") (substring line 4) new)))
+              ;; A relative name is relative to the session's directory.
+              (setq path (duet-remote-local (duet-remote-name path root)))))
+           ((string-match "\\`@@ -[0-9,]+ \\+\\([0-9]+\\)" line)
+            (let ((next (max 1 (string-to-number (match-string 1 line)))))
+              (end)
+              (setq start next)))
+           (start (push line lines)))))
+      (end))
+    (nreverse hunks)))
+
+(defun duet-approval-change (approval root room width)
+  "Return the change that APPROVAL is about as lines of text, or nil.
+Files are shown relative to ROOT.  The lines take ROOM rows of WIDTH columns:
+whole hunks as far as they fit, and a line that counts what is hidden."
+  (let* ((hunks (mapcar (lambda (hunk) (split-string (duet-visible hunk) "\n"))
+                        (duet-approval-hunks approval root)))
+         (hunks (mapcar (lambda (hunk) (mapcar #'duet-approval--cut-line hunk)) hunks))
+         (rows (lambda (lines)
+                 (apply #'+ (mapcar (lambda (line)
+                                      (max 1 (ceiling (string-width line) (max 1 width))))
+                                    lines))))
+         (left (if (<= (funcall rows (apply #'append hunks)) room) most-positive-fixnum
+                 (1- room)))
+         (shown '()))
+    (while (and hunks (<= (funcall rows (car hunks)) left))
+      (cl-decf left (funcall rows (car hunks)))
+      (setq shown (append shown (pop hunks))))
+    ;; Of a hunk that is longer than the room, the beginning is shown.
+    (when (and hunks (null shown))
+      (let ((hunk (pop hunks))
+            (part '()))
+        (while (and hunk (or (null (cdr part)) (<= (funcall rows (list (car hunk))) left)))
+          (cl-decf left (funcall rows (list (car hunk))))
+          (push (pop hunk) part))
+        (setq shown (nreverse part))
+        (when hunk (push hunk hunks))))
+    (append shown
+            (when hunks
+              ;; A hunk that is shown in part has no heading here.
+              (let* ((lines (apply #'append hunks))
+                     (headings (cl-count-if (lambda (line) (string-prefix-p "  @@ " line)) lines)))
+                (list (format "  … %s%d more lines: [v] View shows all"
+                              (pcase headings (0 "") (1 "1 more hunk, ")
+                                     (n (format "%d more hunks, " n)))
+                              (- (length lines) headings))))))))
+
+(defun duet-approval--cut-line (line)
+  "Return LINE of a change, cut with a note if it is too long."
+  (let ((more (- (length line) duet-approval--width)))
+    (if (<= more 0) line
+      (concat (substring line 0 duet-approval--width)
+              (format " … %d characters hidden: [v] View shows all" more)))))
+
 (defun duet-approval-excerpt (approval)
   "Return the beginning and the end of the input of APPROVAL's tool.
 The value is a list of lines; one of them says how much is hidden.  It is
@@ -285,7 +370,8 @@ shows, and a command that the summary shows."
          (command (duet-approval-command approval))
          (input (duet-approval--without-command
                  (duet-render-beside (duet-approval-input approval)
-                                     (duet-get-objects data :diffs))
+                                     (duet-get-objects data :diffs)
+                                     (duet-get-string data :diff))
                  command))
          (text (cond ((duet-approval-question-p approval)
                       (duet-approval-title approval))

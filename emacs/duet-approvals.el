@@ -155,6 +155,16 @@ mouse-1: list them")))))
 
 (add-hook 'duet-transcript-mode-hook #'duet-approval-watch)
 
+(defun duet-approvals--resized (window)
+  "Show more or less of a change in the transcript of WINDOW, whose size has changed."
+  (with-current-buffer (window-buffer window)
+    (when (duet-section-get 'footer) (duet-approvals--soon))))
+
+(add-hook 'duet-transcript-mode-hook
+          (lambda ()
+            (add-hook 'window-size-change-functions #'duet-approvals--resized nil t)
+            (add-hook 'window-buffer-change-functions #'duet-approvals--resized nil t)))
+
 (defun duet-approvals--sequence ()
   "Return all questions with a known session, in the order of `duet-approval-next'.
 The questions of a session are together; the session with the oldest
@@ -438,8 +448,26 @@ The space between them is smaller if all then fit into one line."
         (push button parts)))
     (apply #'concat (nreverse parts))))
 
-(defun duet-approvals--inline (approval root)
-  "Return APPROVAL as text for a transcript; files are relative to ROOT."
+(defun duet-approvals--room (count)
+  "Return the number of rows for the change of each of COUNT questions.
+The keys below it, the line above it and the reply box fit into the window, too."
+  (let ((height (if-let ((window (get-buffer-window nil t))) (window-body-height window) 20)))
+    (max 3 (min 40 (/ (- height 9) (max 1 count))))))
+
+(defun duet-approvals--change (approval root room)
+  "Return the change of APPROVAL for a transcript, in ROOM rows.
+Files are relative to ROOT."
+  (mapconcat (lambda (line)
+               (concat "\n"
+                       (if (string-prefix-p "  … " line)
+                           (concat "  " (duet-approvals--button (substring line 2)
+                                                                #'duet-approval-view))
+                         line)))
+             (duet-approval-change approval root room (min 200 (duet-header-room))) ""))
+
+(defun duet-approvals--inline (approval root &optional count)
+  "Return APPROVAL as text for a transcript; files are relative to ROOT.
+COUNT is the number of questions there."
   (let* ((excerpt (append (duet-approval-excerpt approval)
                           (duet-form-lines (duet-approval-data approval))))
          (choices (duet-approvals--choices
@@ -467,6 +495,7 @@ The space between them is smaller if all then fit into one line."
                       excerpt "")
            (if-let ((why (duet-get-string (duet-approval-data approval) :reopened)))
                (concat "\n  " (propertize (duet-approval-line why) 'face 'duet-failed)) "")
+           (duet-approvals--change approval root (duet-approvals--room (or count 1)))
            "\n  "
            (cond
             ((duet-approval-sending-p approval)
@@ -545,7 +574,9 @@ If FORWARD is nil, return the place of the previous one."
 (defun duet-approvals-act ()
   "Press the button at point, or show the question at point."
   (interactive nil duet-transcript-mode)
-  (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
+  (call-interactively (cond ((get-text-property (point) 'duet-action))
+                            ((get-text-property (point) 'duet-file) #'duet-transcript-visit)
+                            (t #'duet-approval-view))))
 
 (defun duet-approvals-act-mouse (event)
   "Press the button at EVENT, a click."
@@ -571,7 +602,8 @@ If FORWARD is nil, return the place of the previous one."
            (section (duet-section-get 'footer))
            (text (and approvals
                       (mapconcat (lambda (approval)
-                                   (duet-approvals--inline approval default-directory))
+                                   (duet-approvals--inline approval default-directory
+                                                           (length approvals)))
                                  approvals "\n")))
            (new (cl-set-difference approvals duet-approvals--known))
            (others (null (cl-intersection approvals duet-approvals--known))))

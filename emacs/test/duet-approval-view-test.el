@@ -69,6 +69,93 @@ The JSON has only the other members of the input."
   (should (string-match-p "\\`Other\n\n\\(.*\n\\)*Input\n  {\n    \"command\": \\[\n *1\n"
                           (duet-approval-view-test-text "Other" '(:command [1])))))
 
+(defun duet-approval-view-test-change (data room)
+  "Return the lines of the change of a question with DATA, in ROOM rows."
+  (mapcar #'substring-no-properties
+          (duet-approval-change
+           (make-duet-approval :id "q" :type "function_call" :title "Edit a.txt"
+                               :data (append data '(:tool_name "Edit")))
+           "/etc/" room 80)))
+
+(defconst duet-approval-view-test-unified
+  "--- a/a.txt
++++ b/a.txt
+@@ -1,3 +1,4 @@
+ one
++--- two
+ three
+ four
+@@ -40,2 +41,2 @@
+-forty
++FORTY
+ more
+--- /dev/null
++++ b/new.txt
+@@ -0,0 +1 @@
++new
+"
+  "A unified diff of two files.")
+
+(ert-deftest duet-approval-view-test-change ()
+  "A question shows its change by hunk with true line numbers, and counts the rest."
+  (let* ((lines (mapcar (lambda (n) (format "line %d" n)) (number-sequence 1 40)))
+         (old (concat (string-join lines "\n") "\n"))
+         (new (replace-regexp-in-string "^line \\(5\\|30\\)$" "LINE \\1" old))
+         (diffs `(:diffs [(:path "/etc/a.txt" :old_text ,old :new_text ,new :line 100)]))
+         (whole (duet-approval-view-test-change diffs 100)))
+    (should (= (length whole) 18))
+    ;; The old text begins in line 100 of the file.
+    (should (equal (nth 0 whole) "  @@ a.txt:104"))
+    (should (equal (nth 9 whole) "  @@ a.txt:129"))
+    (should (equal (duet-approval-view-test-change diffs 18) whole))
+    (should (equal (duet-approval-view-test-change diffs 17)
+                   (append (seq-take whole 9) '("  … 1 more hunk, 8 more lines: [v] View shows all"))))
+    (should (equal (duet-approval-view-test-change diffs 5)
+                   (append (seq-take whole 4)
+                           '("  … 1 more hunk, 13 more lines: [v] View shows all"))))
+    ;; The heading and a line are always there.
+    (should (equal (duet-approval-view-test-change diffs 1)
+                   (append (seq-take whole 2)
+                           '("  … 1 more hunk, 15 more lines: [v] View shows all")))))
+  ;; A reply has a unified diff.
+  (let ((diff `(:diff ,duet-approval-view-test-unified)))
+    (should (equal (duet-approval-view-test-change diff 100)
+                   '("  @@ a.txt:2" "   one" "  +--- two" "   three" "   four"
+                     "  @@ a.txt:41" "  -forty" "  +FORTY" "   more"
+                     "  @@ new.txt:1" "  +new")))
+    (should (equal (car (last (duet-approval-view-test-change diff 6)))
+                   "  … 2 more hunks, 4 more lines: [v] View shows all")))
+  ;; A very long line says how much is hidden.
+  (should (string-suffix-p " … 4702 characters hidden: [v] View shows all"
+                           (nth 1 (duet-approval-view-test-change
+                                   `(:diffs [(:path "/p/a" :new_text ,(make-string 5000 ?x))])
+                                   100))))
+  (should-not (duet-approval-view-test-change '(:tool_input (:command "ls")) 100)))
+
+(ert-deftest duet-approval-view-test-change-once ()
+  "The whole question and the question in a transcript show the change once."
+  (let* ((text (duet-approval-view-test-text
+                "Edit a.txt" '(:file_path "/etc/a.txt" :new_string "FORTY")
+                :diff duet-approval-view-test-unified :paths ["/etc/a.txt"]))
+         (approval (make-duet-approval
+                    :id "q" :type "function_call" :title "Edit a.txt"
+                    :data `( :tool_name "Edit" :paths ["/etc/a.txt"]
+                             :tool_input (:file_path "/etc/a.txt" :new_string "FORTY")
+                             :diff ,duet-approval-view-test-unified))))
+    ;; In its own buffer the change is directly below the keys.
+    (should (string-prefix-p "Edit a.txt\n--- a/a.txt\n" text))
+    (should (string-match-p "^\\+new\n\nTool " text))
+    ;; In a transcript it is directly above them.
+    (should (string-match-p "\\`\\? Edit  a.txt \\+3 −1\n  @@ a.txt:2\n\\(.*\n\\)*  \\+new\n  \\[y\\] Allow"
+                            (duet-approvals--inline approval "/etc/")))
+    (let ((case-fold-search nil))
+      (should (= 2 (length (split-string (duet-approvals--inline approval "/etc/") "FORTY")))))
+    ;; The line that counts the rest is a button.
+    (cl-letf (((symbol-function 'duet-approvals--room) (lambda (_) 4)))
+      (let ((text (duet-approvals--inline approval "/etc/")))
+        (should (eq (get-text-property (1+ (string-match "… 2 more hunks" text)) 'duet-action text)
+                    #'duet-approval-view))))))
+
 (ert-deftest duet-approval-view-test-edit ()
   "The user edits a tool's input as JSON; invalid JSON is refused and stays."
   (duet-test-with-question (connection session approval) "hello"
