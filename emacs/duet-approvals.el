@@ -156,7 +156,7 @@ mouse-1: list them")))))
 (add-hook 'duet-transcript-mode-hook #'duet-approval-watch)
 
 (defun duet-approvals--resized (window)
-  "Show more or less of a change in the transcript of WINDOW, whose size has changed."
+  "Fit the change of a question to WINDOW, which shows a transcript."
   (with-current-buffer (window-buffer window)
     (when (duet-section-get 'footer) (duet-approvals--soon))))
 
