@@ -88,7 +88,9 @@ MORE are further parts for `duet-header-fit'."
 (defun duet-approval-view--buffer (approval mode)
   "Return a buffer in MODE that shows APPROVAL, or nil."
   (cl-find-if (lambda (buffer)
-                (and (eq (buffer-local-value 'major-mode buffer) mode)
+                (and (or (eq (buffer-local-value 'major-mode buffer) mode)
+                         (and (eq mode 'duet-approval-edit-mode)
+                              (buffer-local-value 'duet-approval-text-mode buffer)))
                      (eq (buffer-local-value 'duet-approval buffer) approval)))
               (buffer-list)))
 
@@ -475,10 +477,54 @@ Further lines are indented, so that none looks like another member."
 
 ;;; Editing the input
 
-;; The user can change the input of a tool, as JSON, and allow the changed input.
+;; The user can change what a tool gets, and allow it with the change.  A new text of a
+;; file, or of a part of it, and a command are edited as text, in the major mode of the
+;; file.  Other input is edited as JSON.
 
 (defvar-local duet-approval-edit--original nil
   "The text that the buffer had at first.")
+
+(defvar-local duet-approval-edit--member nil
+  "The member of the tool's input that the buffer shows as text, or nil for all.")
+
+(defvar-local duet-approval-edit--input nil
+  "The whole input of the tool, as JSON, if the buffer shows one member.")
+
+(defconst duet-approval-edit--texts
+  '(:content :contents :text :new_string :newString :new_text :newText :new_str :file_text)
+  "Members of a tool's input that have the new text of a file.")
+
+(defconst duet-approval-edit--paths
+  '(:file_path :filePath :path :notebook_path)
+  "Members of a tool's input that name a file.")
+
+(defun duet-approval-edit--text-member (input)
+  "Return the member of INPUT to edit as text: a cons of its key and its text.
+Return nil if there is none, or more than one, or if its characters are not
+all visible: then the user edits JSON, which shows their codes."
+  (when (and (consp input) (keywordp (car input)))
+    (let* ((keys (cl-loop for (key value) on input by #'cddr
+                          when (and (stringp value)
+                                    (or (eq key :command)
+                                        (memq key duet-approval-edit--texts)))
+                          collect key))
+           (text (and keys (null (cdr keys)) (plist-get input (car keys)))))
+      (and text
+           (or (eq (car keys) :command)
+               (cl-some (lambda (key) (stringp (plist-get input key)))
+                        duet-approval-edit--paths))
+           (equal (duet-visible text) text)
+           (cons (car keys) text)))))
+
+(defun duet-approval-edit--mode (input member)
+  "Return the major mode for MEMBER of INPUT, by the name of its file.
+The text itself is the agent's, and does not choose a mode."
+  (let ((mode (if (eq member :command) 'sh-mode
+                (let ((path (cl-some (lambda (key) (plist-get input key))
+                                     duet-approval-edit--paths)))
+                  (assoc-default (file-name-nondirectory path) auto-mode-alist
+                                 #'string-match-p)))))
+    (if (and mode (symbolp mode) (fboundp mode)) mode 'text-mode)))
 
 (defvar duet-approval-edit-mode-map
   (let ((map (make-sparse-keymap)))
@@ -501,6 +547,21 @@ Further lines are indented, so that none looks like another member."
               indent-line-function #'indent-relative
               header-line-format '(:eval (duet-approval-edit--header))))
 
+(defvar duet-approval-text-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'duet-approval-edit-send)
+    (define-key map (kbd "C-c C-k") #'duet-approval-edit-cancel)
+    map)
+  "Keymap of `duet-approval-text-mode'.")
+
+(define-minor-mode duet-approval-text-mode
+  "Minor mode to edit the text that a tool gets, in the major mode of its file.
+
+\\{duet-approval-text-mode-map}"
+  :lighter " Duet-Edit"
+  (setq header-line-format (and duet-approval-text-mode
+                                '(:eval (duet-approval-edit--header)))))
+
 (defun duet-approval-edit--header ()
   "Return the header line."
   (cond
@@ -508,7 +569,9 @@ Further lines are indented, so that none looks like another member."
    ((not (duet-approval-connection duet-approval))
     (propertize " This is decided already; this text is not used" 'face 'duet-failed))
    (t (cl-flet ((key (command words)
-                  (duet-header-key command words 'duet-approval-edit-mode-map)))
+                  (duet-header-key command words
+                                   (if duet-approval-text-mode 'duet-approval-text-mode-map
+                                     'duet-approval-edit-mode-map))))
         (concat " " (key #'duet-approval-edit-send "Allow with your edit")
                 ", " (key #'duet-approval-edit-cancel "Leave it"))))))
 
@@ -540,8 +603,9 @@ Earlier edits are kept."
            (duet-approval-edit--open
             approval connection
             (let ((json-null :null))
-              (duet-approval--json (duet-get result :approval :tool_input))))))))
-     (t (duet-approval-edit--open approval connection (duet-approval--json input))))))
+              (duet-approval--json (duet-get result :approval :tool_input)))
+            (duet-get result :approval :tool_input))))))
+     (t (duet-approval-edit--open approval connection (duet-approval--json input) input)))))
 
 (defun duet-approval--ambiguous-p (input)
   "Return non-nil if INPUT is nil or contains nil, which is null or {}."
@@ -550,21 +614,33 @@ Earlier edits are kept."
         ((consp input) (cl-loop for (_ value) on input by #'cddr
                                 thereis (duet-approval--ambiguous-p value)))))
 
-(defun duet-approval-edit--open (approval connection text)
-  "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.
-CONNECTION is the connection of APPROVAL."
-  (let ((buffer (generate-new-buffer
-                 (format "*duet input: %s*" (duet-approval-name approval)))))
+(defun duet-approval-edit--open (approval connection json input)
+  "Show a buffer to edit INPUT, the input of the tool of APPROVAL.
+JSON is the text of INPUT.  CONNECTION is the connection of APPROVAL."
+  (let* ((member (duet-approval-edit--text-member input))
+         (buffer (generate-new-buffer
+                  (format "*duet edit: %s*" (duet-approval-name approval)))))
     (with-current-buffer buffer
-      (duet-approval-edit-mode)
-      (insert (duet-visible-json text) "\n")
+      (if (null member)
+          (progn (duet-approval-edit-mode)
+                 (insert (duet-visible-json json) "\n"))
+        (insert (cdr member))
+        ;; A mode that fails must not keep the user from the text.
+        (condition-case err (funcall (duet-approval-edit--mode input (car member)))
+          (error (duet-log "The mode for an edit: %s" (error-message-string err))
+                 (fundamental-mode)))
+        (setq duet-approval-edit--member (car member)
+              duet-approval-edit--input json))
       (goto-char (point-min))
       (setq duet-approval approval
             duet-connection connection
             default-directory (duet-connection-root connection)
             buffer-undo-list nil
-            duet-approval-edit--original (buffer-string))
-      (set-buffer-modified-p nil))
+            duet-approval-edit--original (buffer-substring-no-properties
+                                          (point-min) (point-max)))
+      (set-buffer-modified-p nil)
+      ;; Its header line needs the question.
+      (when member (duet-approval-text-mode)))
     (duet-approval-edit--show buffer)))
 
 (defun duet-approval-edit--show (buffer)
@@ -595,13 +671,27 @@ If it is not valid, move point to the mistake and signal an error."
       (user-error "The input must be an object: { … }"))
     parsed))
 
+(defun duet-approval-edit--changed ()
+  "Return the tool's input with the text in the buffer, as a hash table."
+  (if (null duet-approval-edit--member)
+      (duet-approval-edit--parse)
+    (let ((input (json-parse-string duet-approval-edit--input
+                                    :null-object nil :false-object :json-false)))
+      (puthash (duet-get-name duet-approval-edit--member)
+               (buffer-substring-no-properties (point-min) (point-max))
+               input)
+      input)))
+
 (defun duet-approval-edit-send ()
-  "Allow, with the input in the buffer."
-  (interactive nil duet-approval-edit-mode)
+  "Allow, with the text in the buffer."
+  (interactive nil duet-approval-edit-mode duet-approval-text-mode)
   (let ((approval duet-approval)
-        (input (duet-approval-edit--parse)))
-    (if (string= (string-trim (buffer-string))
-                 (string-trim duet-approval-edit--original))
+        (input (save-restriction (widen) (duet-approval-edit--changed))))
+    (if (if duet-approval-edit--member
+            (equal (gethash (duet-get-name duet-approval-edit--member) input)
+                   duet-approval-edit--original)
+          (string= (string-trim (buffer-string))
+                   (string-trim duet-approval-edit--original)))
         (duet-approval-send approval "approve" "Allowed" :type "function_call")
       (duet-approval-send approval "approve" "Allowed with your edit"
                           :type "function_call" :updated_input input))
@@ -610,7 +700,7 @@ If it is not valid, move point to the mistake and signal an error."
 
 (defun duet-approval-edit-cancel ()
   "Close the buffer without an answer; the next edit continues with its text."
-  (interactive nil duet-approval-edit-mode)
+  (interactive nil duet-approval-edit-mode duet-approval-text-mode)
   (quit-window)
   (message "Not answered"))
 

@@ -389,9 +389,10 @@ Those have TITLE, and a command or the names of files."
   (if (not (and (consp input) (keywordp (car input))))
       input
     (let* ((command (duet-get input :command))
+           ;; `string-trim' takes quadratic time on long white space.
            (said (and (stringp command)
-                      (not (string-search "\n" (string-trim-right command)))
                       (< (length command) 70)
+                      (not (string-search "\n" (string-trim-right command)))
                       (or (string-search command title)
                           (equal (string-trim command)
                                  (string-trim (or (duet-render--subject tool title) "")))))))

@@ -126,7 +126,7 @@
       (let ((buffer (current-buffer))
             (menu 0))
         (cl-letf (((symbol-function 'duet-menu-or-help) (lambda () (cl-incf menu))))
-          (duet-approval-test-type "?" #'duet-approval-help 'next-line)
+          (duet-test-press "?" #'duet-approval-help)
           (dolist (line (cdr case))
             (should (string-match-p line (duet-test-text (get-buffer "*duet keys*")))))
           (should (get-buffer-window "*duet keys*"))

@@ -160,7 +160,9 @@ The JSON has only the other members of the input."
   "The user edits a tool's input as JSON; invalid JSON is refused and stays."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
-    (duet-test-press "e" #'duet-approval-edit)
+    ;; As if the input had no new text.
+    (cl-letf (((symbol-function 'duet-approval-edit--text-member) #'ignore))
+      (duet-test-press "e" #'duet-approval-edit))
     (should (derived-mode-p 'duet-approval-edit-mode))
     (should (string-match-p "\"content\": \"Turn 1: hello\\\\n\"" (buffer-string)))
     ;; A member has no value.
@@ -188,13 +190,73 @@ The JSON has only the other members of the input."
       (should (eq (current-buffer) buffer))
       (duet-test-press "C-c C-c" #'duet-approval-edit-send))
     (duet-test-wait-for-state session 'completed)
-    (duet-test-wait-for (duet-test-heard "^Allowed with your edit"))
+    (duet-test-wait-for (duet-test-heard "^Allowed with your edit: Write demo.txt$"))
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :updated_input :content)
                      "Ünother\n"))
       (should (equal (plist-get (duet-get result :updated_input) :no)
                      :json-false))
       (should (equal (duet-get result :updated_input :list) [])))))
+
+(ert-deftest duet-approval-view-test-edit-text ()
+  "The new text of a file is edited as text, in the mode of the file."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals)
+    (duet-test-press "e" #'duet-approval-edit)
+    (should (equal (buffer-string) "Turn 1: hello\n"))
+    (should (derived-mode-p 'text-mode))
+    (should (string-match-p "C-c C-c Allow with your edit, C-c C-k Leave it"
+                            (duet-approval-edit--header)))
+    (goto-char (point-max))
+    (insert "{ünd \"more\"}\n")
+    ;; A cancelled edit is resumed.
+    (let ((buffer (current-buffer)))
+      (duet-test-press "C-c C-k" #'duet-approval-edit-cancel)
+      (should (duet-approval-connection approval))
+      (duet-approvals)
+      (duet-test-press "e" #'duet-approval-edit)
+      (should (eq (current-buffer) buffer)))
+    (duet-test-press "C-c C-c" #'duet-approval-edit-send)
+    (duet-test-wait-for-state session 'completed)
+    (duet-test-wait-for (duet-test-heard "^Allowed with your edit: Write demo.txt$"))
+    (should (equal (duet-test-demo-file connection) "Turn 1: hello\n{ünd \"more\"}\n"))
+    (should (string-suffix-p "demo.txt" (duet-get-string (duet-test-approval connection approval)
+                                                         :updated_input :file_path)))))
+
+(ert-deftest duet-approval-view-test-edit-decided-elsewhere ()
+  "An edit says that another client has answered the question; its text stays."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-edit approval)
+    (let ((buffer (current-buffer)))
+      (should (eq buffer (window-buffer)))
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval) :decision "deny" :comment "no"))
+      (duet-test-wait-for (not (duet-approval-connection approval)))
+      (set-buffer buffer)
+      (should (string-match-p "decided already" (duet-approval-edit--header)))
+      (duet-test-should-say "already answered"
+        (duet-test-press "C-c C-c" #'duet-approval-edit-send)))))
+
+(ert-deftest duet-approval-view-test-text-member ()
+  "One new text, or a command, is edited as text; all else as JSON."
+  (pcase-dolist (`(,input ,text ,mode)
+                 '(((:file_path "/x/a.py" :content "a = 1") "a = 1" python-mode)
+                   ((:file_path "/x/a.el" :old_string "1" :new_string "2") "2" emacs-lisp-mode)
+                   ((:file_path "/x/unknown" :content "-*- mode: emacs-lisp -*-")
+                    "-*- mode: emacs-lisp -*-" text-mode)
+                   ((:command "make all" :timeout 5) "make all" sh-mode)
+                   ((:file_path "/x/a" :content "a" :new_string "b") nil nil)
+                   ((:content "no file") nil nil)
+                   ((:file_path "/x/a" :edits [(:old_string "a" :new_string "b")]) nil nil)
+                   ;; An invisible character has to be seen.
+                   ((:file_path "/x/a" :content "a\u202eb") nil nil)
+                   ((:command ["make" "all"]) nil nil)
+                   ("text" nil nil)
+                   (nil nil nil)))
+    (let ((member (duet-approval-edit--text-member input)))
+      (should (equal (list input (cdr member)) (list input text)))
+      (when member
+        (should (eq (duet-approval-edit--mode input (car member)) mode))))))
 
 (ert-deftest duet-approval-view-test-closes ()
   "A decision closes the view of the question, also from another window."

@@ -136,7 +136,7 @@
   "Keymaps, and the views that they are of, in the order of the table.")
 
 (defconst duet-keys-test-written
-  '(duet-compose-mode-map duet-approval-edit-mode-map duet-reply-map)
+  '(duet-compose-mode-map duet-approval-edit-mode-map duet-approval-text-mode-map duet-reply-map)
   "Keymaps of text input, in which each letter inserts itself.")
 
 (defun duet-keys-test-bindings (name)
