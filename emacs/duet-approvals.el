@@ -448,11 +448,20 @@ The space between them is smaller if all then fit into one line."
         (push button parts)))
     (apply #'concat (nreverse parts))))
 
+(defun duet-approvals--height ()
+  "Return the number of rows of the window of the transcript."
+  (if-let ((window (get-buffer-window nil t))) (window-body-height window) 20))
+
+(defun duet-approvals--low-p ()
+  "Return non-nil if the window has few rows, as half of a terminal of 24 lines.
+A question then shows the change and the keys, and leaves out what `View' shows."
+  (< (duet-approvals--height) 16))
+
 (defun duet-approvals--room (count)
   "Return the number of rows for the change of each of COUNT questions.
 The keys below it, the line above it and the reply box fit into the window, too."
-  (let ((height (if-let ((window (get-buffer-window nil t))) (window-body-height window) 20)))
-    (max 3 (min 40 (/ (- height 9) (max 1 count))))))
+  (max 3 (min 40 (/ (- (duet-approvals--height) (if (duet-approvals--low-p) 6 9))
+                    (max 1 count)))))
 
 (defun duet-approvals--change (approval root room)
   "Return the change of APPROVAL for a transcript, in ROOM rows.
@@ -473,6 +482,7 @@ COUNT is the number of questions there."
          (choices (duet-approvals--choices
                    (duet-approval-answers approval) nil
                    (lambda (number) (duet-approval-plain-p approval number))))
+         (low (and (duet-approvals--low-p) (not (duet-approval-plan approval))))
          (text
           (concat
            (propertize "? " 'face 'duet-waiting)
@@ -513,9 +523,14 @@ COUNT is the number of questions there."
                 (append
                  (mapcar #'duet-approvals--answer-button
                          (remq 'keys (duet-approval-answers-to approval)))
-                 (list (duet-approvals--button "[v] View" #'duet-approval-view)
+                 (list (duet-approvals--button
+                        (if (and low choices)
+                            (format "[v] View (%d more answer%s)" (length choices)
+                                    (if (cdr choices) "s" ""))
+                          "[v] View")
+                        #'duet-approval-view)
                        (duet-approvals--answer-button 'keys))))))
-           (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
+           (if (or low (duet-approval-question-p approval) (duet-approval-sending-p approval))
                ""
              (concat
               ;; Few lines, so that a small window shows the question above them.

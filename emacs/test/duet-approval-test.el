@@ -54,8 +54,9 @@
       (dolist (words '("[y] Allow" "[n] Deny" "[t] Deny and say why" "[e] Edit"
                        "[s] Always in this session" "[p] Always in this project" "[?] Keys"))
         (should (string-search words (duet-test-text (current-buffer)))))
-      (should (string-match-p "^  Always is for Write of files in .*/project and below$"
-                              (duet-test-text (current-buffer))))
+      (cl-letf (((symbol-function 'duet-approvals--height) (lambda () 20)))
+        (should (string-match-p "^  Always is for Write of files in .*/project and below$"
+                                (duet-approvals--inline approval "/"))))
       (duet-test-wait-for-text (current-buffer) "^❯ hello")
       (goto-char (point-min))
       (should (eq (key-binding "n") #'duet-section-next))

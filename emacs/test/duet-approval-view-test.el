@@ -150,6 +150,22 @@ The JSON has only the other members of the input."
                             (duet-approvals--inline approval "/etc/")))
     (let ((case-fold-search nil))
       (should (= 2 (length (split-string (duet-approvals--inline approval "/etc/") "FORTY")))))
+    ;; In half of a terminal of 24 lines everything has 7 rows, beside the reply box.
+    (cl-letf (((symbol-function 'duet-approvals--height) (lambda () 9))
+              ((symbol-function 'duet-header-room) (lambda () 80)))
+      (setf (duet-approval-data approval)
+            (append (duet-approval-data approval)
+                    '( :options [(:option_id "a" :name "Always allow" :kind "allow_always")]
+                       :rule_preview (:session (:text "Edit of files in /etc and below, in this session")))))
+      (should (equal (split-string (substring-no-properties
+                                    (duet-approvals--inline approval "/etc/"))
+                                   "\n")
+                     '("? Edit  a.txt +3 −1"
+                       "  @@ a.txt:2"
+                       "   one"
+                       "  … 2 more hunks, 7 more lines: [v] View shows all"
+                       "  [y] Allow  [n] Deny  [t] Deny and say why  [s] Always in this session"
+                       "  [p] Always in this project  [e] Edit  [v] View (1 more answer)  [?] Keys"))))
     ;; The line that counts the rest is a button.
     (cl-letf (((symbol-function 'duet-approvals--room) (lambda (_) 4)))
       (let ((text (duet-approvals--inline approval "/etc/")))

@@ -251,7 +251,7 @@ def emacs_killed(home, emacs):
     terminal.press("j")
     terminal.see(r"^\? Write +demo\.txt")
     expect(not terminal.shows(r"stale"), "the question is stale", terminal)
-    terminal.press("a")
+    terminal.press("y")
     terminal.see(r"^ ● completed")
     terminal.see_no(r"Duet\[")
     expect(home.read("demo.txt") == "Turn 1: hello\n", f"demo.txt: {home.read('demo.txt')!r}", terminal)
@@ -269,7 +269,7 @@ def two_emacsen(home, emacs):
     first.see(r"Duet\[1!\]")
     second.press("j")
     second.see(r"^\? Write +demo\.txt")
-    second.press("a")
+    second.press("y")
     first.see(r"^Duet: Write demo\.txt was allowed by you in Emacs$")
     first.see_no(r"^\? Write")
     for terminal in first, second:
