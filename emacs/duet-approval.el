@@ -139,6 +139,14 @@ The value is one of the symbols `moved' and `replaced'."
            (string-match-p duet-approval--motions (symbol-name last-command)))
       'moved))))
 
+(defun duet-approval--show-whole (approval)
+  "Scroll the selected window so that it shows all of APPROVAL, if point is on it."
+  (when (and (eq (window-buffer) (current-buffer))
+             (eq approval (get-text-property (point) 'duet-approval)))
+    (let ((end (next-single-property-change (point) 'duet-approval nil (point-max))))
+      (unless (pos-visible-in-window-p (1- end))
+        (recenter 0)))))
+
 (defun duet-approval-meant (verb)
   "Return the question at point, or nil if the key may not be meant for it.
 VERB describes the effect of the key, such as \"denies\"; the message about
@@ -157,6 +165,7 @@ the key contains it.  The second press of the key is meant."
         (progn (setq duet-approval--warned nil)
                approval)
       (setq duet-approval--warned (list approval key (current-time)))
+      (duet-approval--show-whole approval)
       (message "%s%c %s: press it again%s"
                (if (eq why 'replaced)
                    (format "%s was answered elsewhere.  " (duet-approval-name duet-approval--seen))
@@ -490,9 +499,13 @@ Without a question, or when called twice in a row, show the menu of Duet."
               (let ((width (apply #'max (mapcar (lambda (key) (string-width (nth 1 key))) keys))))
                 (insert "Keys for " (duet-approval-name approval) "\n\n")
                 (pcase-dolist (`(,key ,words ,meaning) keys)
-                  (insert (propertize (format "%-4s" key) 'font-lock-face 'help-key-binding)
-                          words (make-string (- (+ width 2) (string-width words)) ?\s)
-                          meaning "\n"))))))
+                  (insert (propertize
+                           (concat (propertize (format "%-4s" key)
+                                               'font-lock-face 'help-key-binding)
+                                   words (make-string (- (+ width 2) (string-width words)) ?\s)
+                                   meaning "\n")
+                           'wrap-prefix (make-string (+ width 6) ?\s))))
+                (setq word-wrap t)))))
         (message "%s shows the menu of all commands"
                  (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-help]"))))))
 

@@ -203,6 +203,7 @@ A narrow menu has no room for it; the header line shows its key."
     ("P" "Projects" duet-projects)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
+    ("/" "Search" duet-search)
     ("h" "Triggers" duet-triggers)
     ("#" "By number" duet-visit)]
    ["From here"
@@ -215,7 +216,6 @@ A narrow menu has no room for it; the header line shows its key."
    ["Project"
     ("g" "Reload" duet-menu-restart)
     ("b" "Build" duet-build)
-    ("/" "Search" duet-search)
     ("H" "Adopt" duet-adopt-session)
     ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("X" "Stop" duet-stop)]

@@ -286,15 +286,19 @@ WHERE is the client in which the user answered."
          (name (lambda (path)
                  (duet-remote-local (duet-remote-name (or path "") root))))
          (path (funcall name (duet-get-string data :path)))
-         (diffs (cl-loop for tool in (duet-render--of-turn message)
-                         when (eq (duet-tool-status tool) 'completed)
-                         append (cl-remove-if-not
-                                 (lambda (diff)
-                                   (equal path (funcall name (duet-get-string diff :path))))
-                                 (duet-tool-diffs tool)))))
-    (and diffs (null (cdr diffs))
-         (equal (duet-lines-count (duet-render--hunks (car diffs)))
-                (cons (duet-get-number data :added) (duet-get-number data :removed))))))
+         ;; The changes of the file, call by call.
+         (calls (cl-loop for tool in (duet-render--of-turn message)
+                         for diffs = (and (eq (duet-tool-status tool) 'completed)
+                                          (cl-remove-if-not
+                                           (lambda (diff)
+                                             (equal path (funcall name (duet-get-string diff :path))))
+                                           (duet-tool-diffs tool)))
+                         when diffs collect diffs)))
+    (when (and calls (null (cdr calls)))
+      (let ((counts (mapcar (lambda (diff) (duet-lines-count (duet-render--hunks diff)))
+                            (car calls))))
+        (and (eql (apply #'+ (mapcar #'car counts)) (duet-get-number data :added))
+             (eql (apply #'+ (mapcar #'cdr counts)) (duet-get-number data :removed)))))))
 
 
 ;;;; Tools
@@ -399,7 +403,16 @@ Those have TITLE, and a command or the names of files."
       (cl-loop for (key value) on input by #'cddr
                unless (or (and said (eq key :command))
                           (and (memq key '(:file_path :filePath :path :notebook_path))
-                               (member value (duet-tool-paths tool))))
+                               (member value (duet-tool-paths tool)))
+                          ;; After the call, the hunks of the whole text say enough.
+                          (and (memq key '(:content :contents :file_text))
+                               (stringp value)
+                               (eq (duet-tool-status tool) 'completed)
+                               (duet-tool-diffs tool)
+                               (cl-every (lambda (diff)
+                                           (string-search (or (duet-get-string diff :new_text) "")
+                                                          value))
+                                         (duet-tool-diffs tool))))
                append (list key value)))))
 
 (defun duet-render--trim-end (text)

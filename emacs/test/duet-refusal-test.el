@@ -93,6 +93,11 @@
       (should (equal (shown :name "Read" :title "Read" :paths '("/etc/x")
                             :input '(:file_path "/etc/x" :limit 3))
                      "● Read etc/x\n  etc/x\n  limit: 3"))
+      ;; The hunks show the text of the file.
+      (should (equal (shown :name "Write" :title "Write x" :paths '("/etc/x")
+                            :input '(:file_path "/etc/x" :content "a\nb\n")
+                            :diffs '((:path "/etc/x" :old_text "a\n" :new_text "b\n" :line 2)))
+                     "● Write x +1 −1\n  @@ etc/x:2\n  -a\n  +b"))
       ;; The agent's name for a denial is not shown beside Duet's.
       (should (equal (shown :name "Bash" :title "Bash" :refused-by "user"
                             :status 'failed :result "The user rejected it")

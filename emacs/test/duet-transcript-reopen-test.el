@@ -113,6 +113,8 @@
                                :updated_input (list :content "one\ntwo\n")))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "^❯ Allowed by you, with an edit: ")
+      (duet-test-wait-for-text buffer "That is all")
+      (should-not (string-match-p "^±" (duet-test-text buffer)))
       (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n  @@ demo.txt:1\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()

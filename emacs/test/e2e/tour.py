@@ -80,7 +80,7 @@ def tour(emacs, shot, pages):
     shot("question")
     emacs.press("2")
     emacs.see(r"What shall the commit say\?")
-    emacs.see(r"^ +\[r\] answer")
+    emacs.see(r"^ +\[r\] Answer")
     shot("form")
     emacs.press("r")
     emacs.see(r"^Title")

@@ -62,7 +62,7 @@ def reverts_one_of_two(home, emacs):
     replace(terminal, "line 3", "LINE THREE")
     terminal.press("C-c", "C-c")
     terminal.see(r"^ ● completed")
-    terminal.see(r"^● Write demo\.txt")
+    terminal.see(r"^● Write demo\.txt \+2 −1\n +@@ demo\.txt:3\n")
     terminal.press("=")
     terminal.see(r"^ 0 of 2 reviewed")
     terminal.see(r"^\+LINE THREE$")

@@ -1,5 +1,7 @@
 """Questions of agents and their answers."""
 
+import time
+
 from steps import ask, expect, replace, scenario, start
 from terminal import wait_for
 
@@ -165,9 +167,33 @@ def answers_at_once(home, emacs):
     terminal.see(r"^ ● completed · [0-9.]+ · demo")
     terminal.see_cursor_at(r"^$")
     # Point elsewhere in the buffer stays.
-    ask(terminal, "hello")
+    ask(terminal, "hello", key="r")
     terminal.press("M-<")
     terminal.see(r"1 open: j")
     terminal.see_cursor_at(r"^❯ permit:2")
     terminal.press("j")
     terminal.see_cursor_at(r"^\? Write +demo\.txt")
+
+
+@scenario
+def does_not_deny_by_moving(home, emacs):
+    """n and p move onto a question without answering it; the second press answers, and ? explains the keys."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt \+1 −0\n +@@ demo\.txt:1\n +\+Turn 1: hello\n +\[y\] Allow  \[n\] Deny")
+    terminal.press("M-<")
+    terminal.press_until(["n"], r"^n denies Write demo\.txt: press it again, or TAB moves on$")
+    expect(terminal.shows(r"Duet\[1!\]"), "the question was answered", terminal)
+    terminal.press("p")
+    terminal.see(r"^Always in this project, Write of files: ")
+    terminal.quit()
+    terminal.press("?")
+    terminal.see(r"^y +Allow +The tool runs, this once\.$")
+    terminal.press("C-p", "n", "n")
+    terminal.see(r"^n denies Write demo\.txt: press it again, or TAB moves on$")
+    terminal.see(r"^\? Write(.*\n)+ +\[y\] Allow  \[n\] Deny")  # the question is visible
+    time.sleep(0.5)  # a key that is held down does not answer
+    terminal.press("n")
+    terminal.see(r"^Denied: Write demo\.txt$")
+    terminal.see_no(r"Duet\[1!\]")
+    expect(home.read("demo.txt") is None, "the file was written", terminal)

@@ -76,11 +76,11 @@ def quits_questions(home, emacs):
         terminal.quit()
         terminal.see(r"^\? Write +demo\.txt")
     terminal.press("e")
-    terminal.see(r"Turn 1: hello\\n")
+    terminal.see(r"Allow with your edit")
     terminal.quit()
     terminal.press("C-c", "C-k")
     terminal.see(r"Duet\[1!\]")
-    terminal.see_no(r"Turn 1: hello\\n")
+    terminal.see_no(r"Allow with your edit")
     see_clean_log(terminal)
     expect(home.read("demo.txt") is None, "the file was written", terminal)
 
