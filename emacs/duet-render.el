@@ -253,7 +253,7 @@ WHERE is the client in which the user answered."
 (defun duet-render--asked-p (tool)
   "Return non-nil if an open question is about TOOL."
   (let ((session (duet-message-session tool)))
-    (and (duet-session-model session)
+    (and session (duet-session-model session)
          (cl-some (lambda (approval)
                     (and (equal (duet-approval-call approval) (duet-tool-id tool))
                          (equal (duet-approval-turn approval) (duet-message-turn tool))))
