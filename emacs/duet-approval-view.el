@@ -23,15 +23,19 @@
 (require 'duet-render)
 (require 'duet-visible)
 
+(declare-function duet-approval-next "duet-approvals" ())
+
 ;;; The whole question
 
 (defvar duet-approval-view-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map (make-composed-keymap duet-approval-map special-mode-map))
-    (define-key map "n" #'diff-hunk-next)
-    (define-key map "p" #'diff-hunk-prev)
+    (dolist (key '("TAB" "M-n"))
+      (define-key map (kbd key) #'diff-hunk-next))
+    (dolist (key '("<backtab>" "M-p"))
+      (define-key map (kbd key) #'diff-hunk-prev))
     (define-key map (kbd "RET") #'diff-goto-source)
-    (define-key map "?" #'duet-menu-or-help)
+    (define-key map "j" #'duet-approval-next)
     map)
   "Keymap of `duet-approval-view-mode'.")
 
@@ -50,6 +54,10 @@
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-approval-view--load))))
 
+(defconst duet-approval-view--ranks
+  '((allow . 0) (deny . 0) (keys . 1) (tell . 2) (session . 3) (project . 4) (edit . 5))
+  "The ranks of answers in a narrow header line, as for `duet-header-fit'.")
+
 (defun duet-approval-keys (approval &rest more)
   "Return the keys that answer APPROVAL, as many as fit into a header line.
 MORE are further parts for `duet-header-fit'."
@@ -57,20 +65,15 @@ MORE are further parts for `duet-header-fit'."
     (duet-header-fit
      (append
       (if (duet-approval-question-p approval)
-          (list (concat " " (key #'duet-approval-respond "answer"))
+          (list (concat " " (key #'duet-approval-respond "Answer"))
                 (and (duet-approval-declinable-p approval)
-                     (concat ", " (key #'duet-approval-deny "decline"))))
-        (append
-         (list (concat " " (key #'duet-approval-approve "approve")
-                       ", " (key #'duet-approval-deny "deny"))
-               (cons 1 (concat ", " (key #'duet-approval-deny-and-tell "tell why not")))
-               (and (duet-approval-editable-p approval)
-                    (cons 2 (concat ", " (key #'duet-approval-edit "edit")))))
-         (when (duet-approval-rule-p approval)
-           (cl-loop for (scope _ _ command) in duet-approval-scopes
-                    for before = ", always: " then ", "
-                    for rank from 3
-                    collect (cons rank (concat before (key command scope)))))))
+                     (concat ", " (key #'duet-approval-deny "Decline")))
+                (cons 1 (concat ", " (key #'duet-approval-help (duet-approval-words 'keys)))))
+        (cl-loop for answer in (duet-approval-answers-to approval)
+                 for before = " " then ", "
+                 collect (cons (alist-get answer duet-approval-view--ranks)
+                               (concat before (key (alist-get answer duet-approval-commands)
+                                                   (duet-approval-words answer))))))
       more))))
 
 (defun duet-approval-view--header ()
@@ -85,7 +88,9 @@ MORE are further parts for `duet-header-fit'."
 (defun duet-approval-view--buffer (approval mode)
   "Return a buffer in MODE that shows APPROVAL, or nil."
   (cl-find-if (lambda (buffer)
-                (and (eq (buffer-local-value 'major-mode buffer) mode)
+                (and (or (eq (buffer-local-value 'major-mode buffer) mode)
+                         (and (eq mode 'duet-approval-edit-mode)
+                              (buffer-local-value 'duet-approval-text-mode buffer)))
                      (eq (buffer-local-value 'duet-approval buffer) approval)))
               (buffer-list)))
 
@@ -136,7 +141,8 @@ MORE are further parts for `duet-header-fit'."
                                            whole)))
          (input (duet-approval--without-command
                  (duet-render-beside (duet-get data :tool_input)
-                                     (duet-get-objects (duet-approval-data approval) :diffs))
+                                     (duet-get-objects (duet-approval-data approval) :diffs)
+                                     (duet-get-string data :diff))
                  command)))
     (erase-buffer)
     (unless (and command (duet-approval-says-command-p title command))
@@ -150,6 +156,10 @@ MORE are further parts for `duet-header-fit'."
       (insert (propertize (duet-render-wrap-diff (duet-visible (duet-approval--shell command)))
                           'font-lock-face 'duet-code)
               "\n"))
+    ;; The change stands below the header line, which has the keys.
+    (when-let ((diff (duet-get-string data :diff)))
+      (insert (duet-render-wrap-diff (duet-visible diff)))
+      (unless (bolp) (insert "\n")))
     (insert "\n")
     (cl-loop for (label text) in
              `(("Tool" ,(and (not (duet-approval-question-p approval))
@@ -186,17 +196,20 @@ MORE are further parts for `duet-header-fit'."
     (unless (duet-approval-question-p approval)
       (cl-loop for answer in (duet-approval-answers approval)
                for number from 1
-               do (insert (propertize (format "%-9d" number) 'font-lock-face 'duet-dim)
-                          answer "\n")))
+               unless (duet-approval-plain-p approval number)
+               do (insert (propertize (format "%-9s" "Or") 'font-lock-face 'duet-dim)
+                          (let ((number number))
+                            (make-text-button
+                             (format "[%s]" answer) nil 'face 'duet-button 'follow-link t
+                             'help-echo "RET, mouse-1: do this"
+                             'action (lambda (_) (duet-approval-take approval number))))
+                          "\n")))
     (pcase-dolist (`(,heading ,text) `(("Plan" ,(duet-get-string data :plan))
                                        ("Details" ,(duet-approval--details data command))))
       (when text
         (insert "\n" (propertize heading 'font-lock-face 'duet-heading) "\n"
                 (replace-regexp-in-string "^" "  " (duet-render-wrap (duet-visible text))) "\n")))
-    (when-let ((diff (duet-get-string data :diff)))
-      (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
-      (unless (bolp) (insert "\n")))
-    ;; Below the diff, which matters most: the input that neither the diff nor the command shows.
+    ;; The input that neither the diff nor the command shows.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
               ;; No line of the input must look like a line of a diff.
@@ -233,8 +246,9 @@ next key must not reach another buffer."
 
 ;;; Excerpts
 
-;; A question shows the beginning and the end of the tool's input, and how much is
-;; hidden between them.  `duet-approval-view' shows all.  The server is asked for
+;; A question shows the change directly above its keys, hunk by hunk, as far as the window
+;; has room.  Of the rest of the tool's input it shows the beginning and the end.  It says
+;; how much is hidden.  `duet-approval-view' shows all.  The server is asked for
 ;; input that is too long for an event.
 
 (defconst duet-approval-lines 8
@@ -267,6 +281,88 @@ next key must not reach another buffer."
     (unless (and command (duet-approval-says-command-p details command))
       details)))
 
+(defun duet-approval-hunks (approval root)
+  "Return the hunks of the change that APPROVAL is about, as texts.
+Files are shown relative to ROOT.  An event has the old and the new texts, a
+reply a unified diff."
+  (let ((data (duet-approval-data approval)))
+    (if-let ((diffs (duet-get-objects data :diffs)))
+        (cl-mapcan (lambda (diff) (duet-render-hunks diff root)) diffs)
+      (when-let ((diff (duet-get-string data :diff)))
+        (duet-approval--unified-hunks diff root)))))
+
+(defun duet-approval--unified-hunks (diff root)
+  "Return the hunks of DIFF, a unified diff, as texts; files are relative to ROOT."
+  (let ((rest (split-string (string-remove-suffix "\n" diff) "\n"))
+        (path "") start lines hunks)
+    (cl-flet ((end ()
+                (when start
+                  (push (duet-render-hunk path root start (nreverse lines)) hunks))
+                (setq start nil lines nil)))
+      (while rest
+        (let ((line (pop rest)))
+          (cond
+           ;; A removed and an added line can look like the names of a file.
+           ((and (string-prefix-p "--- " line)
+                 (string-prefix-p "+++ " (or (car rest) ""))
+                 (string-prefix-p "@@" (or (cadr rest) "")))
+            (end)
+            (let ((new (substring (pop rest) 4)))
+              (setq path (replace-regexp-in-string
+                          "\\`[ab]/" "" (if (equal new "/dev/null") (substring line 4) new)))
+              ;; A relative name is relative to the session's directory.
+              (setq path (duet-remote-local (duet-remote-name path root)))))
+           ((string-match "\\`@@ -[0-9,]+ \\+\\([0-9]+\\)" line)
+            (let ((next (max 1 (string-to-number (match-string 1 line)))))
+              (end)
+              (setq start next)))
+           (start (push line lines)))))
+      (end))
+    (nreverse hunks)))
+
+(defun duet-approval-change (approval root room width)
+  "Return the change that APPROVAL is about as lines of text, or nil.
+Files are shown relative to ROOT.  The lines take ROOM rows of WIDTH columns:
+whole hunks as far as they fit, and a line that counts what is hidden."
+  (let* ((hunks (mapcar (lambda (hunk) (split-string (duet-visible hunk) "\n"))
+                        (duet-approval-hunks approval root)))
+         (hunks (mapcar (lambda (hunk) (mapcar #'duet-approval--cut-line hunk)) hunks))
+         (rows (lambda (lines)
+                 (apply #'+ (mapcar (lambda (line)
+                                      (max 1 (ceiling (string-width line) (max 1 width))))
+                                    lines))))
+         (left (if (<= (funcall rows (apply #'append hunks)) room) most-positive-fixnum
+                 (1- room)))
+         (shown '()))
+    (while (and hunks (<= (funcall rows (car hunks)) left))
+      (cl-decf left (funcall rows (car hunks)))
+      (setq shown (append shown (pop hunks))))
+    ;; Of a hunk that is longer than the room, the beginning is shown.
+    (when (and hunks (null shown))
+      (let ((hunk (pop hunks))
+            (part '()))
+        (while (and hunk (or (null (cdr part)) (<= (funcall rows (list (car hunk))) left)))
+          (cl-decf left (funcall rows (list (car hunk))))
+          (push (pop hunk) part))
+        (setq shown (nreverse part))
+        (when hunk (push hunk hunks))))
+    (append shown
+            (when hunks
+              ;; A hunk that is shown in part has no heading here.
+              (let* ((lines (apply #'append hunks))
+                     (headings (cl-count-if (lambda (line) (string-prefix-p "  @@ " line)) lines)))
+                (list (format "  … %s%d more lines: [v] View shows all"
+                              (pcase headings (0 "") (1 "1 more hunk, ")
+                                     (n (format "%d more hunks, " n)))
+                              (- (length lines) headings))))))))
+
+(defun duet-approval--cut-line (line)
+  "Return LINE of a change, cut with a note if it is too long."
+  (let ((more (- (length line) duet-approval--width)))
+    (if (<= more 0) line
+      (concat (substring line 0 duet-approval--width)
+              (format " … %d characters hidden: [v] View shows all" more)))))
+
 (defun duet-approval-excerpt (approval)
   "Return the beginning and the end of the input of APPROVAL's tool.
 The value is a list of lines; one of them says how much is hidden.  It is
@@ -276,7 +372,8 @@ shows, and a command that the summary shows."
          (command (duet-approval-command approval))
          (input (duet-approval--without-command
                  (duet-render-beside (duet-approval-input approval)
-                                     (duet-get-objects data :diffs))
+                                     (duet-get-objects data :diffs)
+                                     (duet-get-string data :diff))
                  command))
          (text (cond ((duet-approval-question-p approval)
                       (duet-approval-title approval))
@@ -296,7 +393,7 @@ shows, and a command that the summary shows."
                 "\n")))
     (cond
      ((and (duet-get data :truncated) (null input) (null command))
-      (list "… too long to show here: [v] view shows all of it"))
+      (list "… too long to show here: [v] View shows all of it"))
      ((or (string-empty-p text)
           (and (duet-approval-question-p approval)
                (equal text (duet-approval-name approval))))
@@ -320,12 +417,12 @@ Further lines are indented, so that none looks like another member."
        (let ((more (- (length line) duet-approval--width)))
          (duet-visible
           (if (<= more 0) line
-            (format "%s … %d characters hidden: [v] view shows all … %s"
+            (format "%s … %d characters hidden: [v] View shows all … %s"
                     (substring line 0 (- duet-approval--width 100)) more
                     (substring line -100))))))
      (if (<= left 0) lines
        (append (butlast lines (+ left tail))
-               (list (format "… %d more lines, %d characters hidden: [v] view shows all" left
+               (list (format "… %d more lines, %d characters hidden: [v] View shows all" left
                              (apply #'+ left (mapcar #'length
                                                      (seq-subseq lines
                                                                  (- duet-approval-lines tail)
@@ -380,10 +477,54 @@ Further lines are indented, so that none looks like another member."
 
 ;;; Editing the input
 
-;; The user can change the input of a tool, as JSON, and approve the changed input.
+;; The user can change what a tool gets, and allow it with the change.  A new text of a
+;; file, or of a part of it, and a command are edited as text, in the major mode of the
+;; file.  Other input is edited as JSON.
 
 (defvar-local duet-approval-edit--original nil
   "The text that the buffer had at first.")
+
+(defvar-local duet-approval-edit--member nil
+  "The member of the tool's input that the buffer shows as text, or nil for all.")
+
+(defvar-local duet-approval-edit--input nil
+  "The whole input of the tool, as JSON, if the buffer shows one member.")
+
+(defconst duet-approval-edit--texts
+  '(:content :contents :text :new_string :newString :new_text :newText :new_str :file_text)
+  "Members of a tool's input that have the new text of a file.")
+
+(defconst duet-approval-edit--paths
+  '(:file_path :filePath :path :notebook_path)
+  "Members of a tool's input that name a file.")
+
+(defun duet-approval-edit--text-member (input)
+  "Return the member of INPUT to edit as text: a cons of its key and its text.
+Return nil if there is none, or more than one, or if its characters are not
+all visible: then the user edits JSON, which shows their codes."
+  (when (and (consp input) (keywordp (car input)))
+    (let* ((keys (cl-loop for (key value) on input by #'cddr
+                          when (and (stringp value)
+                                    (or (eq key :command)
+                                        (memq key duet-approval-edit--texts)))
+                          collect key))
+           (text (and keys (null (cdr keys)) (plist-get input (car keys)))))
+      (and text
+           (or (eq (car keys) :command)
+               (cl-some (lambda (key) (stringp (plist-get input key)))
+                        duet-approval-edit--paths))
+           (equal (duet-visible text) text)
+           (cons (car keys) text)))))
+
+(defun duet-approval-edit--mode (input member)
+  "Return the major mode for MEMBER of INPUT, by the name of its file.
+The text itself is the agent's, and does not choose a mode."
+  (let ((mode (if (eq member :command) 'sh-mode
+                (let ((path (cl-some (lambda (key) (plist-get input key))
+                                     duet-approval-edit--paths)))
+                  (assoc-default (file-name-nondirectory path) auto-mode-alist
+                                 #'string-match-p)))))
+    (if (and mode (symbolp mode) (fboundp mode)) mode 'text-mode)))
 
 (defvar duet-approval-edit-mode-map
   (let ((map (make-sparse-keymap)))
@@ -406,6 +547,21 @@ Further lines are indented, so that none looks like another member."
               indent-line-function #'indent-relative
               header-line-format '(:eval (duet-approval-edit--header))))
 
+(defvar duet-approval-text-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'duet-approval-edit-send)
+    (define-key map (kbd "C-c C-k") #'duet-approval-edit-cancel)
+    map)
+  "Keymap of `duet-approval-text-mode'.")
+
+(define-minor-mode duet-approval-text-mode
+  "Minor mode to edit the text that a tool gets, in the major mode of its file.
+
+\\{duet-approval-text-mode-map}"
+  :lighter " Duet-Edit"
+  (setq header-line-format (and duet-approval-text-mode
+                                '(:eval (duet-approval-edit--header)))))
+
 (defun duet-approval-edit--header ()
   "Return the header line."
   (cond
@@ -413,19 +569,21 @@ Further lines are indented, so that none looks like another member."
    ((not (duet-approval-connection duet-approval))
     (propertize " This is decided already; this text is not used" 'face 'duet-failed))
    (t (cl-flet ((key (command words)
-                  (duet-header-key command words 'duet-approval-edit-mode-map)))
-        (concat " " (key #'duet-approval-edit-send "approves with this input")
-                ", " (key #'duet-approval-edit-cancel "leaves it"))))))
+                  (duet-header-key command words
+                                   (if duet-approval-text-mode 'duet-approval-text-mode-map
+                                     'duet-approval-edit-mode-map))))
+        (concat " " (key #'duet-approval-edit-send "Allow with your edit")
+                ", " (key #'duet-approval-edit-cancel "Leave it"))))))
 
 (defun duet-approval-edit (approval)
-  "Edit the input of the tool of APPROVAL, then approve.
+  "Edit the input of the tool of APPROVAL, then allow it.
 Earlier edits are kept."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
-    (user-error "This agent runs the tool with its own input; deny it with a comment that says what to run"))
+    (user-error "This agent runs the tool with its own input; deny it and say what to run"))
   (duet-approval-check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval))
@@ -445,8 +603,9 @@ Earlier edits are kept."
            (duet-approval-edit--open
             approval connection
             (let ((json-null :null))
-              (duet-approval--json (duet-get result :approval :tool_input))))))))
-     (t (duet-approval-edit--open approval connection (duet-approval--json input))))))
+              (duet-approval--json (duet-get result :approval :tool_input)))
+            (duet-get result :approval :tool_input))))))
+     (t (duet-approval-edit--open approval connection (duet-approval--json input) input)))))
 
 (defun duet-approval--ambiguous-p (input)
   "Return non-nil if INPUT is nil or contains nil, which is null or {}."
@@ -455,21 +614,33 @@ Earlier edits are kept."
         ((consp input) (cl-loop for (_ value) on input by #'cddr
                                 thereis (duet-approval--ambiguous-p value)))))
 
-(defun duet-approval-edit--open (approval connection text)
-  "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.
-CONNECTION is the connection of APPROVAL."
-  (let ((buffer (generate-new-buffer
-                 (format "*duet input: %s*" (duet-approval-name approval)))))
+(defun duet-approval-edit--open (approval connection json input)
+  "Show a buffer to edit INPUT, the input of the tool of APPROVAL.
+JSON is the text of INPUT.  CONNECTION is the connection of APPROVAL."
+  (let* ((member (duet-approval-edit--text-member input))
+         (buffer (generate-new-buffer
+                  (format "*duet edit: %s*" (duet-approval-name approval)))))
     (with-current-buffer buffer
-      (duet-approval-edit-mode)
-      (insert (duet-visible-json text) "\n")
+      (if (null member)
+          (progn (duet-approval-edit-mode)
+                 (insert (duet-visible-json json) "\n"))
+        (insert (cdr member))
+        ;; A mode that fails must not keep the user from the text.
+        (condition-case err (funcall (duet-approval-edit--mode input (car member)))
+          (error (duet-log "The mode for an edit: %s" (error-message-string err))
+                 (fundamental-mode)))
+        (setq duet-approval-edit--member (car member)
+              duet-approval-edit--input json))
       (goto-char (point-min))
       (setq duet-approval approval
             duet-connection connection
             default-directory (duet-connection-root connection)
             buffer-undo-list nil
-            duet-approval-edit--original (buffer-string))
-      (set-buffer-modified-p nil))
+            duet-approval-edit--original (buffer-substring-no-properties
+                                          (point-min) (point-max)))
+      (set-buffer-modified-p nil)
+      ;; Its header line needs the question.
+      (when member (duet-approval-text-mode)))
     (duet-approval-edit--show buffer)))
 
 (defun duet-approval-edit--show (buffer)
@@ -500,22 +671,36 @@ If it is not valid, move point to the mistake and signal an error."
       (user-error "The input must be an object: { … }"))
     parsed))
 
+(defun duet-approval-edit--changed ()
+  "Return the tool's input with the text in the buffer, as a hash table."
+  (if (null duet-approval-edit--member)
+      (duet-approval-edit--parse)
+    (let ((input (json-parse-string duet-approval-edit--input
+                                    :null-object nil :false-object :json-false)))
+      (puthash (duet-get-name duet-approval-edit--member)
+               (buffer-substring-no-properties (point-min) (point-max))
+               input)
+      input)))
+
 (defun duet-approval-edit-send ()
-  "Approve, with the input in the buffer."
-  (interactive nil duet-approval-edit-mode)
+  "Allow, with the text in the buffer."
+  (interactive nil duet-approval-edit-mode duet-approval-text-mode)
   (let ((approval duet-approval)
-        (input (duet-approval-edit--parse)))
-    (if (string= (string-trim (buffer-string))
-                 (string-trim duet-approval-edit--original))
-        (duet-approval-send approval "approve" "Approved" :type "function_call")
-      (duet-approval-send approval "approve" "Approved with another input"
+        (input (save-restriction (widen) (duet-approval-edit--changed))))
+    (if (if duet-approval-edit--member
+            (equal (gethash (duet-get-name duet-approval-edit--member) input)
+                   duet-approval-edit--original)
+          (string= (string-trim (buffer-string))
+                   (string-trim duet-approval-edit--original)))
+        (duet-approval-send approval "approve" "Allowed" :type "function_call")
+      (duet-approval-send approval "approve" "Allowed with your edit"
                           :type "function_call" :updated_input input))
     (set-buffer-modified-p nil)
     (quit-window)))
 
 (defun duet-approval-edit-cancel ()
   "Close the buffer without an answer; the next edit continues with its text."
-  (interactive nil duet-approval-edit-mode)
+  (interactive nil duet-approval-edit-mode duet-approval-text-mode)
   (quit-window)
   (message "Not answered"))
 

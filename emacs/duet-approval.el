@@ -27,6 +27,35 @@
 (declare-function duet-approval-edit "duet-approval-view" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
+(declare-function duet-menu-or-help "duet-actions" ())
+
+;;; Keys and words
+
+;; The server's table has the keys, the words and their meanings.  They are the same in
+;; the shell and in VS Code.
+
+(defconst duet-approval-commands
+  '((allow . duet-approval-allow)
+    (deny . duet-approval-deny)
+    (tell . duet-approval-deny-and-tell)
+    (session . duet-approval-always)
+    (project . duet-approval-always-in-project)
+    (edit . duet-approval-edit)
+    (keys . duet-approval-help))
+  "The commands for the answers of `duet-protocol-answers'.")
+
+(defun duet-approval-words (answer)
+  "Return the words for ANSWER, a name in `duet-protocol-answers'."
+  (nth 2 (assq answer duet-protocol-answers)))
+
+(defun duet-approval-label (answer)
+  "Return the label of a button for ANSWER, a name in `duet-protocol-answers'."
+  (format "[%s] %s" (nth 1 (assq answer duet-protocol-answers)) (duet-approval-words answer)))
+
+(defun duet-approval-status-words (status)
+  "Return the words for STATUS of a question, a symbol or a string."
+  (or (alist-get (if (stringp status) (intern status) status) duet-protocol-status-words)
+      (format "%s" status)))
 
 ;;; Commands
 
@@ -49,6 +78,9 @@
 (defvar duet-approval--sending (make-hash-table :test #'equal)
   "The ids of questions whose answer is being sent.")
 
+(defvar duet-approval--own (make-hash-table :test #'equal)
+  "The ids of questions that were answered here.")
+
 (defun duet-approval-here ()
   "Return the question at point, or the question that the buffer shows."
   (or (get-text-property (point) 'duet-approval)
@@ -60,6 +92,88 @@
           (and approvals (null (cdr approvals)) (car approvals))))
       (user-error "No question is here; %s goes to the next one"
                   (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))))
+
+;; Elsewhere `n' and `p' move.  A user who moves must not answer the question on which
+;; point arrives.  Nor must a key answer another question than the user saw: the question
+;; at point can change when another client answers.  In both cases the first press only
+;; says what the key does.
+
+(defconst duet-approval--motions
+  (concat "\\`\\(?:next\\|previous\\|forward\\|backward\\|left\\|right\\|up\\|down\\|beginning\\|end\\|back-to\\|move"
+          "\\|scroll\\|goto\\|evil\\|isearch\\|recenter\\|mouse\\|mwheel\\|pixel\\|avy"
+          "\\|diff-\\(?:hunk\\|file\\)\\|tabulated-list-\\(?:next\\|previous\\)"
+          "\\|duet-\\(?:section\\|prompt\\|scroll\\|diff\\|search\\|approvals-\\(?:forward\\|backward\\)\\)\\)\\(?:-\\|\\'\\)")
+  "Regexp for the names of commands that move.
+A command too many costs the user one more press of a key.")
+
+(defconst duet-approval--pause 0.3
+  "Minimum time between the two presses of a key that would answer by accident.
+A key that is held down repeats faster.")
+
+(defvar duet-approval--warned nil
+  "The last warning about a key: (QUESTION KEY TIME), or nil.")
+
+(defvar-local duet-approval--seen nil
+  "The question at point after the last command.")
+
+(defun duet-approval--look ()
+  "Remember the question at point."
+  (setq duet-approval--seen (or (get-text-property (point) 'duet-approval)
+                                (and duet-approval-at-point-function
+                                     (funcall duet-approval-at-point-function)))))
+
+(defun duet-approval-watch ()
+  "Remember the question at point after each command in the current buffer."
+  (add-hook 'post-command-hook #'duet-approval--look nil t))
+
+(defun duet-approval--accident (approval key)
+  "Return why KEY, a character, may not be meant for APPROVAL, or nil.
+The value is one of the symbols `moved' and `replaced'."
+  (let ((seen duet-approval--seen))
+    (cond
+     ((and seen (not (eq seen approval))
+           (not (duet-approval-connection seen))
+           (not (gethash (duet-approval-id seen) duet-approval--own)))
+      'replaced)
+     ((and (memq key '(?n ?p)) (symbolp last-command)
+           (string-match-p duet-approval--motions (symbol-name last-command)))
+      'moved))))
+
+(defun duet-approval--show-whole (approval)
+  "Scroll the selected window so that it shows all of APPROVAL, if point is on it."
+  (when (and (eq (window-buffer) (current-buffer))
+             (eq approval (get-text-property (point) 'duet-approval)))
+    (let ((end (next-single-property-change (point) 'duet-approval nil (point-max))))
+      (unless (pos-visible-in-window-p (1- end))
+        (recenter 0)))))
+
+(defun duet-approval-meant (verb)
+  "Return the question at point, or nil if the key may not be meant for it.
+VERB describes the effect of the key, such as \"denies\"; the message about
+the key contains it.  The second press of the key is meant."
+  (let* ((approval (duet-approval-here))
+         (keys (this-command-keys-vector))
+         (key (and (= (length keys) 1) (aref keys 0)))
+         (warned (and (eq approval (car duet-approval--warned))
+                      (eq key (cadr duet-approval--warned))
+                      (eq last-command this-command)
+                      (float-time (time-since (caddr duet-approval--warned)))))
+         (why (and (characterp key) (not (duet-approval-sending-p approval))
+                   (if warned (and (< warned duet-approval--pause) 'moved)
+                     (duet-approval--accident approval key)))))
+    (if (null why)
+        (progn (setq duet-approval--warned nil)
+               approval)
+      (setq duet-approval--warned (list approval key (current-time)))
+      (duet-approval--show-whole approval)
+      (message "%s%c %s: press it again%s"
+               (if (eq why 'replaced)
+                   (format "%s was answered elsewhere.  " (duet-approval-name duet-approval--seen))
+                 "")
+               key (format verb (duet-approval-name approval))
+               (pcase key (?n ", or TAB moves on") (?p ", or S-TAB moves back") (_ "")))
+      (setq duet-approval--seen approval)
+      nil)))
 
 (defun duet-approval-connection (approval)
   "Return the connection of APPROVAL, or nil if APPROVAL is closed."
@@ -109,6 +223,8 @@ question stays open."
          (connection (duet-approval-connection approval))
          (model (duet-connection-model connection)))
     (puthash id t duet-approval--sending)
+    (puthash id t duet-approval--own)
+    (duet-approval--close-help)
     ;; A view of the question alone is no longer needed.
     (when (derived-mode-p 'duet-approval-view-mode) (quit-window))
     (duet-model-announce model 'approval (duet-approval-session approval connection)
@@ -128,7 +244,7 @@ question stays open."
                   (pcase (duet-get-string result :status)
                     ('nil (or (duet-get-string result :error) "not answered"))
                     (status (format "another client was faster: it is already %s"
-                                    status)))))
+                                    (duet-approval-status-words status))))))
        (duet-approval--forget model approval))
      :error-fn
      (lambda (err)
@@ -175,26 +291,28 @@ An unfinished answer is kept until APPROVAL is answered."
       (user-error "%s: answered meanwhile" (duet-approval-name approval)))
     text))
 
-(defun duet-approval-approve (approval)
+(defun duet-approval-allow (approval)
   "Let the tool of APPROVAL run; answer it if it is a question."
-  (interactive (list (duet-approval-here))
+  (interactive (list (duet-approval-meant "allows %s"))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (if (duet-approval-question-p approval)
-      (duet-approval-respond approval)
-    (duet-approval-send approval "approve" "Approved" :type "function_call")))
+  (cond
+   ((null approval))
+   ((duet-approval-question-p approval) (duet-approval-respond approval))
+   (t (duet-approval-send approval "approve" "Allowed" :type "function_call"))))
 
 (defun duet-approval-deny (approval &optional reason)
   "Do not let the tool of APPROVAL run.
 With a prefix argument read a REASON, which is stored in the session.
 Most agents cannot receive it; `duet-approval-deny-and-tell' sends it.
 A form, an address to open or a choice is declined."
-  (interactive (let ((approval (duet-approval-here)))
+  (interactive (let ((approval (duet-approval-meant "denies %s")))
                  (list approval
-                       (and current-prefix-arg
+                       (and approval current-prefix-arg
                             (not (duet-approval-question-p approval))
                             (duet-approval--reason approval "Why not %s? "))))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (cond
+   ((null approval))
    ((duet-approval-declinable-p approval)
     (duet-approval--elicited approval 'decline))
    ((duet-approval-question-p approval)
@@ -258,8 +376,8 @@ Fill in a form; open an address or decline it."
 (defun duet-approval--respond (approval)
   "Read an answer to the question APPROVAL and send it."
   (unless (duet-approval-question-p approval)
-    (user-error "This is a permission: %s approves, %s denies"
-                (duet-look-key #'duet-approval-approve 'duet-approval-map)
+    (user-error "This is a permission: %s allows, %s denies"
+                (duet-look-key #'duet-approval-allow 'duet-approval-map)
                 (duet-look-key #'duet-approval-deny 'duet-approval-map)))
   (let* ((options (duet-approval-options approval))
          (only (duet-approval-options-only-p approval))
@@ -287,14 +405,18 @@ If OPTION, an id, is non-nil, the answer is that option."
          (and option (list :option option))))
 
 (defun duet-approval-choose ()
-  "Answer the question at point with the option of the typed number."
+  "Answer the question at point with the option of the typed number.
+A question about a tool has no numbers."
   (interactive nil duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (let* ((approval (duet-approval-here))
-         (number (- (logand last-command-event 127) ?0))
-         (option (nth (1- number) (duet-approval-options approval))))
-    (unless option
-      (user-error "There is no option %d" number))
-    (duet-approval-take approval number)))
+  (let* ((number (- (logand last-command-event 127) ?0))
+         (approval (duet-approval-meant (format "chooses option %d of %%s" number))))
+    (when approval
+      (unless (duet-approval-question-p approval)
+        (user-error "A digit does not answer this question; %s shows the keys"
+                    (duet-look-key #'duet-approval-help 'duet-approval-map)))
+      (unless (nth (1- number) (duet-approval-options approval))
+        (user-error "There is no option %d" number))
+      (duet-approval-take approval number))))
 
 (defun duet-approval-take (approval number)
   "Answer APPROVAL with its agent's option NUMBER, from 1."
@@ -304,30 +426,88 @@ If OPTION, an id, is non-nil, the answer is that option."
      ((duet-approval-question-p approval)
       (duet-approval--answer approval (car option) (cdr option)))
      ((duet-approval-option-rejects-p data)
-      (duet-approval-send approval "deny" (format "Denied, %s" (car option))
+      (duet-approval-send approval "deny" (format "Denied (%s)" (car option))
                           :type "function_call" :comment (car option) :option (cdr option)))
-     (t (duet-approval-send approval "approve" (format "Approved, %s" (car option))
+     (t (duet-approval-send approval "approve" (format "Allowed (%s)" (car option))
                             :type "function_call" :option (cdr option))))))
 
-(defconst duet-approval-scopes
-  '(("session" "in This Session" "s" duet-approval-always)
-    ("project" "in This Project" "P" duet-approval-always-in-project))
-  "The scopes of rules: name, words for menus, key at a question, command.")
+(defun duet-approval-answers-to (approval)
+  "Return the possible answers to APPROVAL, about a tool, with Duet's words.
+They are names in `duet-protocol-answers', in its order."
+  (cl-loop for (answer) in duet-protocol-answers
+           when (pcase answer
+                  ((or 'session 'project) (duet-approval-rule-p approval))
+                  ('edit (duet-approval-editable-p approval))
+                  (_ (alist-get answer duet-approval-commands)))
+           collect answer))
 
 (defvar duet-approval-map
   (let ((map (make-sparse-keymap)))
-    (define-key map "a" #'duet-approval-approve)
-    (define-key map "d" #'duet-approval-deny)
-    (define-key map "t" #'duet-approval-deny-and-tell)
-    (define-key map "e" #'duet-approval-edit)
-    (pcase-dolist (`(,_ ,_ ,key ,command) duet-approval-scopes)
-      (define-key map key command))
+    (pcase-dolist (`(,answer ,key) duet-protocol-answers)
+      (when-let ((command (alist-get answer duet-approval-commands)))
+        (define-key map key command)))
     (define-key map "r" #'duet-approval-respond)
     (define-key map "v" #'duet-approval-view)
     (dotimes (i 9)
       (define-key map (number-to-string (1+ i)) #'duet-approval-choose))
     map)
   "Keymap of a question at point.")
+
+;;; Help
+
+(defconst duet-approval--help "*duet keys*"
+  "The name of the buffer that explains the keys of a question.")
+
+(defun duet-approval--explained (approval)
+  "Return the keys that answer APPROVAL: a list of (KEY WORDS MEANING)."
+  (append
+   (if (duet-approval-question-p approval)
+       (append
+        '(("r" "Answer" "Reads your answer."))
+        (and (duet-approval-declinable-p approval)
+             '(("n" "Decline" "The agent gets no answer, and goes on.")))
+        (cl-loop for (name) in (duet-approval-options approval)
+                 for number from 1 to 9
+                 collect (list (number-to-string number) name "Gives this answer.")))
+     (mapcar (lambda (answer) (cdr (assq answer duet-protocol-answers)))
+             (remq 'keys (duet-approval-answers-to approval))))
+   '(("v" "View" "Shows the whole question in a buffer of its own.")
+     ("TAB" "Go on" "Moves to the next button, hunk or question.  S-TAB moves back.")
+     ("j" "Next" "Goes to the next open question.")
+     ("?" "More" "A second ? shows the menu of all commands."))))
+
+(defun duet-approval--close-help ()
+  "Close the window that explains the keys of a question."
+  (when-let ((window (get-buffer-window duet-approval--help t)))
+    (quit-window t window)))
+
+(defun duet-approval-help ()
+  "Explain the keys of the question at point.
+Without a question, or when called twice in a row, show the menu of Duet."
+  (interactive nil duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
+  (let ((approval (and (not (eq last-command 'duet-approval-help))
+                       (ignore-error user-error (duet-approval-here)))))
+    (if (null approval)
+        (progn (duet-approval--close-help)
+               (setq this-command 'duet-menu-or-help)
+               (duet-menu-or-help))
+      (let ((help-window-select nil)
+            (keys (duet-approval--explained approval)))
+        (save-selected-window
+          (with-help-window duet-approval--help
+            (with-current-buffer standard-output
+              (let ((width (apply #'max (mapcar (lambda (key) (string-width (nth 1 key))) keys))))
+                (insert "Keys for " (duet-approval-name approval) "\n\n")
+                (pcase-dolist (`(,key ,words ,meaning) keys)
+                  (insert (propertize
+                           (concat (propertize (format "%-4s" key)
+                                               'font-lock-face 'help-key-binding)
+                                   words (make-string (- (+ width 2) (string-width words)) ?\s)
+                                   meaning "\n")
+                           'wrap-prefix (make-string (+ width 6) ?\s))))
+                (setq word-wrap t)))))
+        (message "%s shows the menu of all commands"
+                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-help]"))))))
 
 ;;; Rules
 
@@ -360,34 +540,34 @@ If OPTION, an id, is non-nil, the answer is that option."
 (defun duet-approval-always (approval)
   "Let the tool of APPROVAL run, now and always in this session.
 If the tool runs commands, this allows this command only; if it changes
-files, the files of the same directory.  You can give another pattern."
-  (interactive (list (duet-approval-here))
+files, all files of the project.  You can give another pattern."
+  (interactive (list (duet-approval-meant "allows %s always in this session"))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (duet-approval-always--scoped approval "session"))
+  (when approval (duet-approval-always--scoped approval 'session)))
 
 (defun duet-approval-always-in-project (approval)
   "Let the tool of APPROVAL run, now and always in this project.
 It allows the same as `duet-approval-always'."
-  (interactive (list (duet-approval-here))
+  (interactive (list (duet-approval-meant "allows %s always in this project"))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (duet-approval-always--scoped approval "project"))
+  (when approval (duet-approval-always--scoped approval 'project)))
 
 (defun duet-approval-always--scoped (approval scope)
-  "Approve APPROVAL with SCOPE, a string, after the user has confirmed the rule."
+  "Allow APPROVAL with SCOPE, a symbol, after the user has confirmed the rule."
   (when (duet-approval-question-p approval)
     (user-error "Only a permission can become a rule"))
   (when (duet-approval-plan approval)
-    (user-error "A plan is approved once; it cannot become a rule"))
+    (user-error "A plan is allowed once; it cannot become a rule"))
   (unless (duet-approval-rule-p approval)
     (user-error "Cannot make a rule: Duet cannot tell what else it would allow"))
   (duet-approval-check approval)
-  (let* ((rule (duet-approval-always-rule approval (intern (concat ":" scope))))
-         (where (downcase (cadr (assoc scope duet-approval-scopes))))
+  (let* ((rule (duet-approval-always-rule approval (intern (format ":%s" scope))))
+         (words (duet-approval-words scope))
          (text (duet-get-string rule :text))
          (pattern (duet-get-string rule :pattern))
          (given (and pattern
                      (string-trim
-                      (read-string (format "Unasked %s from now on, %s: " where
+                      (read-string (format "%s, %s: " words
                                            (if (equal (duet-get-string rule :covers) "files")
                                                (format "%s of files" (duet-approval-tool approval))
                                              "the command"))
@@ -397,12 +577,15 @@ It allows the same as `duet-approval-always'."
     (when (equal given "")
       (user-error "Not answered: choose what the rule is for"))
     (if (or given
-            (y-or-n-p (if text (format "Unasked from now on: %s? " (duet-approval-line text))
-                        (format "Let %s run %s from now on, unasked? "
-                                (duet-approval-always--what approval) where))))
+            (y-or-n-p (format "%s: %s? " words
+                              (if text
+                                  (duet-approval-line
+                                   (replace-regexp-in-string ", in this \\(?:session\\|project\\)\\'"
+                                                             "" text))
+                                (duet-approval-always--what approval)))))
         (apply #'duet-approval-send approval "approve"
-               (format "Allowed %s from now on" where)
-               :type "function_call" :scope scope
+               (format "Allowed, %s" (downcase words))
+               :type "function_call" :scope (symbol-name scope)
                (and given (not (equal given pattern)) (list :pattern given)))
       (message "Not answered"))))
 
@@ -615,7 +798,7 @@ It is empty if the name says the same."
 
 (defun duet-approval-plain-p (approval number)
   "Return non-nil if a key of Duet chooses option NUMBER of APPROVAL.
-Approving chooses the first option that allows once, and denying the first
+Allowing chooses the first option that allows once, and denying the first
 that rejects."
   (let* ((options (duet-get-objects (duet-approval-data approval) :options))
          (option (nth (1- number) options))
@@ -637,10 +820,7 @@ that rejects."
       (by (let ((why (if (member by '(nil "user")) comment
                        (duet-get-string data :explanation))))
             (format "was %s %s%s"
-                    (pcase status
-                      ("responded" "answered")
-                      ("approved" "allowed")
-                      (_ status))
+                    (duet-approval-status-words status)
                     (duet-render-decider by (or (duet-get-string data :decided_in)
                                                 "another client"))
                     (if why (format ": %s" (duet-approval-line why)) "")))))))

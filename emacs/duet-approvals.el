@@ -25,6 +25,8 @@
 (require 'duet-sessions)
 (require 'duet-transcript)
 
+(declare-function duet "duet" (&optional directory))
+
 ;;; All questions
 
 (defcustom duet-lighter t
@@ -151,6 +153,18 @@ mouse-1: list them")))))
 
 ;;;; Moving between questions
 
+(add-hook 'duet-transcript-mode-hook #'duet-approval-watch)
+
+(defun duet-approvals--resized (window)
+  "Fit the change of a question to WINDOW, which shows a transcript."
+  (with-current-buffer (window-buffer window)
+    (when (duet-section-get 'footer) (duet-approvals--soon))))
+
+(add-hook 'duet-transcript-mode-hook
+          (lambda ()
+            (add-hook 'window-size-change-functions #'duet-approvals--resized nil t)
+            (add-hook 'window-buffer-change-functions #'duet-approvals--resized nil t)))
+
 (defun duet-approvals--sequence ()
   "Return all questions with a known session, in the order of `duet-approval-next'.
 The questions of a session are together; the session with the oldest
@@ -214,11 +228,14 @@ session with questions."
     (define-key map (kbd "RET") #'duet-approval-view)
     (define-key map [mouse-2] #'duet-approvals-view-mouse)
     (define-key map [follow-link] 'mouse-face)
-    (define-key map "n" #'next-line)
-    (define-key map "p" #'previous-line)
+    ;; These keys move in other lists, too.
+    (dolist (key '("TAB" "M-n"))
+      (define-key map (kbd key) #'next-line))
+    (dolist (key '("<backtab>" "M-p"))
+      (define-key map (kbd key) #'previous-line))
     (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
     (define-key map "g" #'duet-approvals-refresh)
-    (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-approvals-mode'.")
 
@@ -240,6 +257,7 @@ session with questions."
   (setq header-line-format
         '(:eval (duet-approvals--list-header)))
   (tabulated-list-init-header)
+  (duet-approval-watch)
   (add-hook 'window-size-change-functions
             (lambda (window)
               (with-current-buffer (window-buffer window) (duet-approvals--soon)))
@@ -258,8 +276,8 @@ session with questions."
   (let ((approval (tabulated-list-get-id)))
     (if approval
         (apply #'duet-approval-keys approval
-               (duet-header-keys 'duet-approvals-mode-map '(1 duet-approval-view "view")
-                                 '(5 duet-approval-next "go there")))
+               (duet-header-keys 'duet-approvals-mode-map '(1 duet-approval-view "View")
+                                 '(7 duet-approval-next "Go there")))
       " Questions of agents")))
 
 (defun duet-approvals--mode-line ()
@@ -371,12 +389,15 @@ session with questions."
 ;;; Questions in a transcript
 
 ;; A transcript shows the questions of its session at its end, with buttons that name
-;; the keys.  The keys work only on that text.  When a question arrives and point is
+;; the keys.  The keys work only on that text, where TAB moves to the next button, and
+;; behind the last one to what follows.  When a question arrives and point is
 ;; at the end of the buffer, as after a prompt, point moves to the first button.
 
 (defvar duet-approvals-inline-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map duet-approval-map)
+    (define-key map (kbd "TAB") #'duet-approvals-forward)
+    (define-key map (kbd "<backtab>") #'duet-approvals-backward)
     (define-key map (kbd "RET") #'duet-approvals-act)
     (define-key map [mouse-2] #'duet-approvals-act-mouse)
     map)
@@ -389,16 +410,23 @@ If OPTION, a number, is non-nil, the button chooses that option of the agent."
               'duet-action command 'duet-option option
               'help-echo "RET, mouse-1: do this"))
 
-(defun duet-approvals--choices (names &optional without)
+(defun duet-approvals--choices (names keys &optional without)
   "Return a button for each option of an agent; NAMES are their labels.
+If KEYS is non-nil, the labels have the digits that choose the options.
 WITHOUT is a function that returns non-nil for the number of an option
 without a button."
   (cl-loop for name in names
            for number from 1
            unless (and without (funcall without number))
            collect (duet-approvals--button
-                    (if (< number 10) (format "[%d] %s" number name) name)
+                    (if (and keys (< number 10)) (format "[%d] %s" number name)
+                      (format "[%s]" name))
                     #'duet-approvals--take number)))
+
+(defun duet-approvals--answer-button (answer)
+  "Return the button for ANSWER, a name in `duet-protocol-answers'."
+  (duet-approvals--button (duet-approval-label answer)
+                          (alist-get answer duet-approval-commands)))
 
 (defun duet-approvals--rows (buttons)
   "Return BUTTONS in lines, without a line break within a button that fits.
@@ -420,13 +448,41 @@ The space between them is smaller if all then fit into one line."
         (push button parts)))
     (apply #'concat (nreverse parts))))
 
-(defun duet-approvals--inline (approval root)
-  "Return APPROVAL as text for a transcript; files are relative to ROOT."
+(defun duet-approvals--height ()
+  "Return the number of rows of the window of the transcript."
+  (if-let ((window (get-buffer-window nil t))) (window-body-height window) 20))
+
+(defun duet-approvals--low-p ()
+  "Return non-nil if the window has few rows, as half of a terminal of 24 lines.
+A question then shows the change and the keys, and leaves out what `View' shows."
+  (< (duet-approvals--height) 16))
+
+(defun duet-approvals--room (count)
+  "Return the number of rows for the change of each of COUNT questions.
+The keys below it, the line above it and the reply box fit into the window, too."
+  (max 3 (min 40 (/ (- (duet-approvals--height) (if (duet-approvals--low-p) 6 9))
+                    (max 1 count)))))
+
+(defun duet-approvals--change (approval root room)
+  "Return the change of APPROVAL for a transcript, in ROOM rows.
+Files are relative to ROOT."
+  (mapconcat (lambda (line)
+               (concat "\n"
+                       (if (string-prefix-p "  … " line)
+                           (concat "  " (duet-approvals--button (substring line 2)
+                                                                #'duet-approval-view))
+                         line)))
+             (duet-approval-change approval root room (min 200 (duet-header-room))) ""))
+
+(defun duet-approvals--inline (approval root &optional count)
+  "Return APPROVAL as text for a transcript; files are relative to ROOT.
+COUNT is the number of questions there."
   (let* ((excerpt (append (duet-approval-excerpt approval)
                           (duet-form-lines (duet-approval-data approval))))
          (choices (duet-approvals--choices
-                   (duet-approval-answers approval)
+                   (duet-approval-answers approval) nil
                    (lambda (number) (duet-approval-plain-p approval number))))
+         (low (and (duet-approvals--low-p) (not (duet-approval-plan approval))))
          (text
           (concat
            (propertize "? " 'face 'duet-waiting)
@@ -449,6 +505,7 @@ The space between them is smaller if all then fit into one line."
                       excerpt "")
            (if-let ((why (duet-get-string (duet-approval-data approval) :reopened)))
                (concat "\n  " (propertize (duet-approval-line why) 'face 'duet-failed)) "")
+           (duet-approvals--change approval root (duet-approvals--room (or count 1)))
            "\n  "
            (cond
             ((duet-approval-sending-p approval)
@@ -456,29 +513,31 @@ The space between them is smaller if all then fit into one line."
             ((duet-approval-question-p approval)
              (duet-approvals--rows
               (append
-               (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
+               (list (duet-approvals--button "[r] Answer" #'duet-approval-respond))
                (and (duet-approval-declinable-p approval)
-                    (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
-               (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))))
+                    (list (duet-approvals--button "[n] Decline" #'duet-approval-deny)))
+               (duet-approvals--choices (mapcar #'car (duet-approval-options approval)) t)
+               (list (duet-approvals--button "[v] View" #'duet-approval-view)
+                     (duet-approvals--answer-button 'keys)))))
             (t (duet-approvals--rows
-                `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
-                  ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
-                  ,@(and (duet-approval-editable-p approval)
-                         (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
-                  ,(duet-approvals--button "[t] tell why not" #'duet-approval-deny-and-tell)
-                  ,(duet-approvals--button "[v] view" #'duet-approval-view)))))
-           (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
+                (append
+                 (mapcar #'duet-approvals--answer-button
+                         (remq 'keys (duet-approval-answers-to approval)))
+                 (list (duet-approvals--button
+                        (if (and low choices)
+                            (format "[v] View (%d more answer%s)" (length choices)
+                                    (if (cdr choices) "s" ""))
+                          "[v] View")
+                        #'duet-approval-view)
+                       (duet-approvals--answer-button 'keys))))))
+           (if (or low (duet-approval-question-p approval) (duet-approval-sending-p approval))
                ""
              (concat
               ;; Few lines, so that a small window shows the question above them.
-              (if (not (duet-approval-rule-p approval)) ""
-                (concat "\n  always: "
-                        (mapconcat (pcase-lambda (`(,scope ,_ ,key ,command))
-                                     (duet-approvals--button (format "[%s] %s" key scope) command))
-                                   duet-approval-scopes "  ")
-                        (if-let ((covers (duet-approval-always-covers approval)))
-                            (concat "  " (propertize (concat "for " covers) 'face 'duet-dim))
-                          "")))
+              (if-let ((covers (and (duet-approval-rule-p approval)
+                                    (duet-approval-always-covers approval))))
+                  (concat "\n  " (propertize (concat "Always is for " covers) 'face 'duet-dim))
+                "")
               (if choices (concat "\n  " (duet-approvals--rows choices)) ""))))))
     (propertize text 'duet-approval approval
                 'wrap-prefix "  "
@@ -490,10 +549,49 @@ The space between them is smaller if all then fit into one line."
   (interactive nil duet-transcript-mode)
   (duet-approval-take (duet-approval-here) (get-text-property (point) 'duet-option)))
 
+(defun duet-approvals-forward (&optional count)
+  "Go to the next button of a question, or to the COUNTth.
+Behind the last button go to the next section, or to the end of the buffer."
+  (interactive "p" duet-transcript-mode)
+  (let ((count (or count 1)))
+    (dotimes (_ (abs count))
+      (let ((place (duet-approvals--next-button (> count 0))))
+        (cond (place (goto-char place))
+              ((> count 0) (duet-section-next))
+              (t (duet-section-previous)))))))
+
+(defun duet-approvals-backward (&optional count)
+  "Go to the previous button of a question, or to the COUNTth before.
+Before the first button go to the beginning of the question."
+  (interactive "p" duet-transcript-mode)
+  (duet-approvals-forward (- (or count 1))))
+
+(defun duet-approvals--next-button (forward)
+  "Return the place of the next button of the questions here, or nil.
+If FORWARD is nil, return the place of the previous one."
+  (when-let ((section (duet-section-at)))
+    (let ((beg (marker-position (duet-section-beg section)))
+          (end (marker-position (duet-section-end section))))
+      (if forward
+          (let ((place (point)))
+            (while (progn (setq place (next-single-property-change place 'duet-action nil end))
+                          (and (< place end) (not (get-text-property place 'duet-action)))))
+            (and (< place end) place))
+        (let ((place (previous-single-property-change
+                      (if (get-text-property (point) 'duet-action)
+                          (previous-single-property-change (1+ (point)) 'duet-action nil beg)
+                        (point))
+                      'duet-action nil beg)))
+          (while (and (> place beg) (not (get-text-property place 'duet-action)))
+            (setq place (previous-single-property-change place 'duet-action nil beg)))
+          (and (> place beg) place))))))
+
 (defun duet-approvals-act ()
   "Press the button at point, or show the question at point."
   (interactive nil duet-transcript-mode)
-  (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
+  (call-interactively (cond ((get-text-property (point) 'duet-action))
+                            ((get-text-property (point) 'duet-file) #'duet-transcript-visit)
+                            (t #'duet-approval-view))))
 
 (defun duet-approvals-act-mouse (event)
   "Press the button at EVENT, a click."
@@ -519,7 +617,8 @@ The space between them is smaller if all then fit into one line."
            (section (duet-section-get 'footer))
            (text (and approvals
                       (mapconcat (lambda (approval)
-                                   (duet-approvals--inline approval default-directory))
+                                   (duet-approvals--inline approval default-directory
+                                                           (length approvals)))
                                  approvals "\n")))
            (new (cl-set-difference approvals duet-approvals--known))
            (others (null (cl-intersection approvals duet-approvals--known))))

@@ -235,6 +235,7 @@ Members that ITEM lacks stay."
     (take duet-tool-result :result)
     (take duet-tool-refused-by :refused_by)
     (take duet-tool-refusal :refusal)
+    (take duet-tool-approval :approval)
     (take duet-tool-parent :parent_tool_use_id))
   (when-let ((status (duet-get-string item :status)))
     (setf (duet-tool-status tool) (intern status)))
@@ -567,6 +568,12 @@ The server has the same answers among the items of a session."
                  (and (equal (duet-get-string data :decided_by) "user")
                       (or (not (equal (duet-get-string data :status) "approved"))
                           (duet-get data :input_was_edited)))))
+    (when-let ((tool (duet-session-message
+                      session (concat (duet-events--turn-of event) "/"
+                                      (or (duet-get-string data :tool_use_id)
+                                          (duet-get-string data :call_id))))))
+      (setf (duet-tool-approval tool) (duet-get-string data :approval)
+            (duet-tool-refused-in tool) (duet-get-string data :decided_in)))
     (duet-events--message session event)))
 
 (defun duet-events--resolved (model event data)

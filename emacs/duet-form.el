@@ -241,7 +241,7 @@ After \\`C-g' the question stays open, and the values are kept."
           (pcase (duet-form--look-over fields values)
             (?y (setq answer values))
             (?b (setq at (1- at)))
-            (?d (setq answer 'decline))
+            (?n (setq answer 'decline))
             (?c (setq answer 'cancel))
             (_ (signal 'quit nil)))
         (let* ((field (nth at fields))
@@ -263,14 +263,14 @@ After \\`C-g' the question stays open, and the values are kept."
 (defun duet-form--look-over (fields values)
   "Show VALUES of FIELDS, and return the user's key for the next step."
   (read-char-choice
-   (format "%s\nSend this?  y send, b back, d decline, c leave without an answer "
+   (format "%s\nSend this?  y send, b back, n decline, c leave without an answer "
            (mapconcat (lambda (field)
                         (let ((value (gethash (car field) values 'none)))
                           (format "%s: %s" (duet-form--label field)
                                   (if (eq value 'none) "—"
                                     (duet-form--words field value)))))
                       fields "\n"))
-   '(?y ?b ?d ?c)))
+   '(?y ?b ?n ?c)))
 
 (defun duet-form-forget (id)
   "Forget the values for the question ID."
@@ -282,12 +282,12 @@ Return non-nil, or one of the symbols `decline' and `cancel'."
   (let* ((url (or (duet-get-string data :url) ""))
          (web (duet-link-web-p url))
          (key (read-char-choice
-               (format "%s\n%sa agree, and open it elsewhere, d decline, c leave without an answer "
+               (format "%s\n%sy agree, and open it elsewhere, n decline, c leave without an answer "
                        (string-join (duet-form-lines data) "\n")
                        (if web "o open in a browser, " ""))
-               (if web '(?o ?a ?d ?c) '(?a ?d ?c)))))
+               (if web '(?o ?y ?n ?c) '(?y ?n ?c)))))
     (pcase key
-      (?d 'decline)
+      (?n 'decline)
       (?c 'cancel)
       (_ (when (eq key ?o) (duet-link-browse url)) t))))
 

@@ -82,7 +82,7 @@
      :help "Visit the directory of the session's worktree"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
-     :help "Choose what needs your approval"]
+     :help "Choose which tools ask you"]
     ["Model…" duet-set-model :enable (duet-menu-bar--session-p)]
     ["Agent's Option…" duet-set-option :enable (duet-menu-bar--session-p)]
     ["Another Agent…" duet-set-agent :enable (duet-menu-bar--session-p)
@@ -161,16 +161,17 @@
 
 (defun duet-menu-bar--always (enable)
   "Return the items that make rules.  ENABLE is a form, whether they are enabled."
-  (mapcar (pcase-lambda (`(,_ ,where ,_ ,command))
-            (vector (concat "Always " where) command :enable enable))
-          duet-approval-scopes))
+  (mapcar (lambda (scope)
+            (vector (concat (duet-approval-words scope) "…")
+                    (alist-get scope duet-approval-commands) :enable enable))
+          '(session project)))
 
 (easy-menu-define nil duet-approvals-mode-map
   "Menu of the list of questions."
   `("Duet"
-    ["Approve" duet-approval-approve :enable (duet-menu-bar--question-p)]
-    ["Deny…" duet-approval-deny :enable (duet-menu-bar--question-p)]
-    ["Deny and Tell…" duet-approval-deny-and-tell :enable (duet-menu-bar--question-p)]
+    ["Allow" duet-approval-allow :enable (duet-menu-bar--question-p)]
+    ["Deny" duet-approval-deny :enable (duet-menu-bar--question-p)]
+    ["Deny and say why…" duet-approval-deny-and-tell :enable (duet-menu-bar--question-p)]
     ["Edit" duet-approval-edit :enable (duet-menu-bar--question-p)]
     ["Answer…" duet-approval-respond :enable (duet-menu-bar--question-p)]
     ,@(duet-menu-bar--always '(duet-menu-bar--question-p))
@@ -187,9 +188,9 @@
 (easy-menu-define nil duet-approval-view-mode-map
   "Menu of a question."
   `("Duet"
-    ["Approve" duet-approval-approve :enable (duet-menu-bar--tool-p)]
-    ["Deny…" duet-approval-deny :enable (duet-menu-bar--tool-p)]
-    ["Deny and Tell…" duet-approval-deny-and-tell :enable (duet-menu-bar--tool-p)]
+    ["Allow" duet-approval-allow :enable (duet-menu-bar--tool-p)]
+    ["Deny" duet-approval-deny :enable (duet-menu-bar--tool-p)]
+    ["Deny and say why…" duet-approval-deny-and-tell :enable (duet-menu-bar--tool-p)]
     ["Edit" duet-approval-edit
      :enable (and (duet-menu-bar--tool-p) (duet-approval-editable-p duet-approval))]
     ["Answer…" duet-approval-respond
@@ -203,7 +204,7 @@
 (easy-menu-define nil duet-approval-edit-mode-map
   "Menu of the input of a tool."
   '("Duet"
-    ["Approve with This Input" duet-approval-edit-send]
+    ["Allow with your edit" duet-approval-edit-send]
     ["Leave It" duet-approval-edit-cancel :help "Duet keeps your changes for the next time"]))
 
 (easy-menu-define nil duet-compose-mode-map
@@ -267,9 +268,9 @@
               (if (duet-approval-question-p question)
                   (list (ask "Answer…" #'duet-approval-respond question)
                         (ask "View" #'duet-approval-view question))
-                `(,(ask "Approve" #'duet-approval-approve question)
-                  ,(ask "Deny…" #'duet-approval-deny question)
-                  ,(ask "Deny and Tell…" #'duet-approval-deny-and-tell question)
+                `(,(ask "Allow" #'duet-approval-allow question)
+                  ,(ask "Deny" #'duet-approval-deny question)
+                  ,(ask "Deny and say why…" #'duet-approval-deny-and-tell question)
                   ,@(and (duet-approval-editable-p question)
                          (list (ask "Edit" #'duet-approval-edit question)))
                   ,(ask "View" #'duet-approval-view question)))))

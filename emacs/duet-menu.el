@@ -29,6 +29,7 @@
 (require 'duet-trust)
 (require 'duet-worktree)
 
+(declare-function duet-projects "duet-projects" ())
 (declare-function duet-projects-narrow "duet-projects" ())
 
 (defun duet-menu--connection ()
@@ -138,32 +139,13 @@ A long DIRECTORY loses its beginning."
 
 ;;; Commands that depend on where they are called
 
-(defun duet-menu--compose-words ()
-  "Return the label of `duet-menu-compose' in the current buffer."
-  (if (derived-mode-p 'duet-transcript-mode) "Continue" "New session"))
-
-(defun duet-menu-compose ()
-  "Continue the session in its transcript; elsewhere begin a new session.
-This is the command of the same key in the buffers."
-  (interactive)
-  (if (derived-mode-p 'duet-transcript-mode)
-      (duet-continue (duet-actions-session))
-    (duet-new)))
-
-(defun duet-menu--sessions-words ()
-  "Return the label of `duet-menu-sessions' in the current buffer."
-  (cond ((derived-mode-p 'duet-sessions-mode) "Projects")
-        ((derived-mode-p 'duet-projects-mode) "Project")
-        (t "Sessions")))
-
 (defun duet-menu-sessions ()
-  "Show the list of sessions; in the list, show the sessions of all projects.
-In the list of all projects, show the sessions of the project at point.
+  "Show the list of the project's sessions.
+In the list of all projects, this is the project at point.
 This is the command of the same key in the buffers."
   (interactive)
-  (call-interactively (cond ((derived-mode-p 'duet-sessions-mode) #'duet-projects)
-                            ((derived-mode-p 'duet-projects-mode) #'duet-projects-narrow)
-                            (t #'duet))))
+  (call-interactively (if (derived-mode-p 'duet-projects-mode) #'duet-projects-narrow
+                        #'duet)))
 
 (defun duet-menu-archive ()
   "Archive the session; in the list, archive or unarchive the marked sessions."
@@ -197,10 +179,8 @@ A narrow menu has no room for it; the header line shows its key."
   [:description
    duet-menu--heading
    ["Session"
-    ("c" duet-menu-compose :description duet-menu--compose-words)
-    ("C" "New session" duet-new :if-derived duet-transcript-mode)
-    ("r" "Continue" duet-continue :inapt-if-not duet-menu--session
-     :if-not-derived duet-transcript-mode)
+    ("c" "New session" duet-new)
+    ("r" "Continue" duet-continue :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
     ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
     ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
@@ -219,11 +199,12 @@ A narrow menu has no room for it; the header line shows its key."
     ("M-=" "All turns" duet-diff-all :inapt-if-not duet-menu--session)
     ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)]]
   [["Lists"
-    ("l" duet-menu-sessions :description duet-menu--sessions-words)
+    ("l" "Sessions" duet-menu-sessions)
+    ("P" "Projects" duet-projects)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
-    ("h" "Triggers" duet-triggers)
     ("/" "Search" duet-search)
+    ("h" "Triggers" duet-triggers)
     ("#" "By number" duet-visit)]
    ["From here"
     ("&" "Terminal" duet-terminal)
@@ -239,7 +220,7 @@ A narrow menu has no room for it; the header line shows its key."
     ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("X" "Stop" duet-stop)]
    ["Duet"
-    ("y" "Trust" duet-trust)
+    ("t" "Trust" duet-trust)
     ("R" "Rules" duet-rules)
     (":" "Setup" duet-menu-customize)
     ("$" "Log" duet-log-show)

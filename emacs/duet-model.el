@@ -186,7 +186,9 @@ NOTE is its last complaint, and TOOL its open tool call; each may be nil."
   "A tool call."
   id name title tool-kind status input result paths diffs terminal
   (refused-by nil :documentation "The client or rule that denied it, as the protocol has it.")
-  (refusal nil :documentation "Why, in words."))
+  (refusal nil :documentation "Why, in words.")
+  (refused-in nil :documentation "The client in which the user denied it.")
+  (approval nil :documentation "The id of the question about it."))
 
 (defun duet-message-text (message)
   "Return the text of MESSAGE."

@@ -97,7 +97,7 @@ Return the value of `duet-notify-function'."
              (when-let ((back (duet-notify--show
                                (if (duet-approval-question-p object)
                                    "An agent has a question"
-                                 "An agent wants leave")
+                                 "An agent asks for permission")
                                (concat (duet-approval-name object)
                                        (if session
                                            (format "\n%s" (duet-session-label

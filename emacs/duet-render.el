@@ -225,7 +225,7 @@ WHERE is the client in which the user answered."
             (propertize
              (pcase (duet-get-string data :status)
                ("denied" (format "%s %s: " (if declined "Declined" "Denied") by))
-               ("approved" (format "Allowed %s, with another input: " by))
+               ("approved" (format "Allowed %s, with an edit: " by))
                (_ (format "Answered %s: " by)))
              'face 'duet-dim)
             (or (duet-get-string data :title) (duet-get-string data :tool_name)
@@ -236,6 +236,69 @@ WHERE is the client in which the user answered."
                                                             'face 'duet-prompt))
                                         'wrap-prefix "  "))
               ""))))
+
+
+;;;; What is said elsewhere
+
+;; A transcript says each thing once.  A tool call shows its denial and the change of a
+;; file.  While the tool waits for the user, the question shows what it would do.
+
+(defun duet-render-said-p (message)
+  "Return non-nil if another part of the transcript says what MESSAGE says."
+  (pcase (duet-message-kind message)
+    ('tool (duet-render--asked-p message))
+    ('answer (duet-render--answered-call message))
+    ('diff (duet-render--changed-by-one-call-p message))))
+
+(defun duet-render--asked-p (tool)
+  "Return non-nil if an open question is about TOOL."
+  (let ((session (duet-message-session tool)))
+    (and session (duet-session-model session)
+         (cl-some (lambda (approval)
+                    (and (equal (duet-approval-call approval) (duet-tool-id tool))
+                         (equal (duet-approval-turn approval) (duet-message-turn tool))))
+                  (duet-session-approvals session)))))
+
+(defun duet-render--of-turn (message)
+  "Return the tool calls of the turn of MESSAGE that are loaded."
+  (let ((session (duet-message-session message)))
+    (and session
+         (cl-loop for other in (duet-session-order session)
+                  until (and (eq (duet-message-kind other) 'prompt)
+                             (equal (duet-message-turn other) (duet-message-turn message)))
+                  when (and (duet-tool-p other)
+                            (equal (duet-message-turn other) (duet-message-turn message)))
+                  collect other))))
+
+(defun duet-render--answered-call (message)
+  "Return the tool call that shows the denial in MESSAGE, an answer, or nil."
+  (let ((data (duet-message-data message)))
+    (and (equal (duet-get-string data :status) "denied")
+         (cl-find-if (lambda (tool)
+                       (and (equal (duet-tool-approval tool) (duet-get-string data :approval))
+                            (not (eq (duet-tool-status tool) 'completed))))
+                     (duet-render--of-turn message)))))
+
+(defun duet-render--changed-by-one-call-p (message)
+  "Return non-nil if one tool call shows the change of a file in MESSAGE."
+  (let* ((root (duet-render--root message))
+         (data (duet-message-data message))
+         (name (lambda (path)
+                 (duet-remote-local (duet-remote-name (or path "") root))))
+         (path (funcall name (duet-get-string data :path)))
+         ;; The changes of the file, call by call.
+         (calls (cl-loop for tool in (duet-render--of-turn message)
+                         for diffs = (and (eq (duet-tool-status tool) 'completed)
+                                          (cl-remove-if-not
+                                           (lambda (diff)
+                                             (equal path (funcall name (duet-get-string diff :path))))
+                                           (duet-tool-diffs tool)))
+                         when diffs collect diffs)))
+    (when (and calls (null (cdr calls)))
+      (let ((counts (mapcar (lambda (diff) (duet-lines-count (duet-render--hunks diff)))
+                            (car calls))))
+        (and (eql (apply #'+ (mapcar #'car counts)) (duet-get-number data :added))
+             (eql (apply #'+ (mapcar #'cdr counts)) (duet-get-number data :removed)))))))
 
 
 ;;;; Tools
@@ -265,7 +328,7 @@ WHERE is the client in which the user answered."
     (concat
      (duet-render--nesting tool)
      (if (duet-render--refused-p tool)
-         (propertize (duet-look-sign "⊘") 'face 'duet-waiting)
+         (propertize (duet-look-sign "⊘") 'face 'duet-dim)
        (duet-look-state (or (duet-tool-status tool) 'pending)))
      " "
      (duet-render--foldable
@@ -284,13 +347,16 @@ WHERE is the client in which the user answered."
                                    (mapcar (lambda (diff) (duet-get-string diff :path)) diffs)
                                    :test #'equal)
                 "")
-     (if-let ((rest (duet-render-beside input diffs))) (duet-render--input rest) "")
+     (if-let ((rest (duet-render--unsaid tool title (duet-render-beside input diffs))))
+         (duet-render--input rest)
+       "")
      (mapconcat (lambda (diff) (concat "\n" (duet-render--tool-diff diff root)))
                 diffs "")
      (if (duet-render--refused-p tool)
-         (concat "\n  " (propertize (duet-render--refusal tool) 'face 'duet-waiting))
+         (concat "\n  " (propertize (duet-render--refusal tool) 'face 'duet-dim))
        "")
-     (if (and result (not (string-blank-p result)))
+     ;; The result of a denied call is the agent's name for the denial.
+     (if (and result (not (string-blank-p result)) (not (duet-render--refused-p tool)))
          (concat "\n" (duet-render--cut (duet-render--colored (duet-render--trim-end result))
                                         'duet-dim "  " tool))
        "")
@@ -321,6 +387,34 @@ lone word, it is a file, or else the first text in the input."
                                return value)))))
     (and text (car (split-string text "\n" t)))))
 
+(defun duet-render--unsaid (tool title input)
+  "Return the members of INPUT of TOOL that the lines above them do not show.
+Those have TITLE, and a command or the names of files."
+  (if (not (and (consp input) (keywordp (car input))))
+      input
+    (let* ((command (duet-get input :command))
+           ;; `string-trim' takes quadratic time on long white space.
+           (said (and (stringp command)
+                      (< (length command) 70)
+                      (not (string-search "\n" (string-trim-right command)))
+                      (or (string-search command title)
+                          (equal (string-trim command)
+                                 (string-trim (or (duet-render--subject tool title) "")))))))
+      (cl-loop for (key value) on input by #'cddr
+               unless (or (and said (eq key :command))
+                          (and (memq key '(:file_path :filePath :path :notebook_path))
+                               (member value (duet-tool-paths tool)))
+                          ;; After the call, the hunks of the whole text say enough.
+                          (and (memq key '(:content :contents :file_text))
+                               (stringp value)
+                               (eq (duet-tool-status tool) 'completed)
+                               (duet-tool-diffs tool)
+                               (cl-every (lambda (diff)
+                                           (string-search (or (duet-get-string diff :new_text) "")
+                                                          value))
+                                         (duet-tool-diffs tool))))
+               append (list key value)))))
+
 (defun duet-render--trim-end (text)
   "Return TEXT without the white space at its end."
   (let ((end (length text)))
@@ -338,7 +432,7 @@ lone word, it is a file, or else the first text in the input."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
-     (concat "not run: denied " (duet-render-decider by)
+     (concat "not run: denied " (duet-render-decider by (duet-tool-refused-in tool))
              ;; This word of the server is not a reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
@@ -368,17 +462,23 @@ lone word, it is a file, or else the first text in the input."
             (setq place next))))
       colored)))
 
-(defun duet-render-beside (input diffs)
+(defun duet-render-beside (input diffs &optional unified)
   "Return the members of a tool's INPUT that DIFFS do not show.
-Without DIFFS, return INPUT."
-  (if (or (null diffs) (not (and (consp input) (keywordp (car input)))))
+UNIFIED is the same change as a unified diff; a question may have only that.
+Without a change, return INPUT."
+  (if (or (not (or diffs unified)) (not (and (consp input) (keywordp (car input)))))
       input
     (cl-flet ((shown-p (value &rest keys)
                 (and (stringp value)
-                     (cl-some (lambda (diff)
-                                (cl-some (lambda (key) (equal value (plist-get diff key)))
-                                         keys))
-                              diffs))))
+                     (if diffs
+                         (cl-some (lambda (diff)
+                                    (cl-some (lambda (key) (equal value (plist-get diff key)))
+                                             keys))
+                                  diffs)
+                       (if (equal keys '(:path))
+                           (string-search (file-name-nondirectory value) unified)
+                         (cl-every (lambda (line) (string-search line unified))
+                                   (split-string value "\n")))))))
       (cl-loop for (key value) on input by #'cddr
                unless (or (and (memq key '(:file_path :filePath :path :notebook_path))
                                (shown-p value :path))
@@ -439,27 +539,33 @@ Without DIFFS, return INPUT."
 
 (defun duet-render--tool-diff (diff root)
   "Return DIFF of a tool call in the directory ROOT as text."
-  (let ((path (or (duet-get-string diff :path) ""))
-        (hunks (duet-render--hunks diff)))
-    (if (null hunks)
-        (concat "  " (duet-render-file path root)
-                (propertize " is unchanged" 'face 'duet-dim))
-      (mapconcat
-       (lambda (hunk)
-         (let* ((lines (duet-lines-hunk-lines hunk))
-                ;; The line of the first change, not of the context before it.
-                (line (+ (duet-lines-hunk-new hunk)
-                         ;; The texts may be a part of the file.
-                         (max 0 (1- (or (duet-get-number diff :line) 1)))
-                         (or (cl-position ?\s lines :test-not #'eq
-                                          :key (lambda (line) (aref line 0)))
-                             0))))
-           (concat "  " (propertize "@@ " 'face 'diff-hunk-header)
-                   (propertize (duet-render-file path root line)
-                               'face 'diff-hunk-header)
-                   (propertize (format ":%d" line) 'face 'diff-hunk-header) "\n"
-                   (duet-render-diff (string-join lines "\n")))))
-       hunks "\n"))))
+  (if-let ((hunks (duet-render-hunks diff root)))
+      (string-join hunks "\n")
+    (concat "  " (duet-render-file (or (duet-get-string diff :path) "") root)
+            (propertize " is unchanged" 'face 'duet-dim))))
+
+(defun duet-render-hunks (diff root)
+  "Return the hunks of DIFF of a tool call in the directory ROOT as texts."
+  (mapcar (lambda (hunk)
+            (duet-render-hunk (or (duet-get-string diff :path) "") root
+                              (+ (duet-lines-hunk-new hunk)
+                                 ;; The texts may be a part of the file.
+                                 (max 0 (1- (or (duet-get-number diff :line) 1))))
+                              (duet-lines-hunk-lines hunk)))
+          (duet-render--hunks diff)))
+
+(defun duet-render-hunk (path root start lines)
+  "Return a hunk of the file PATH, relative to ROOT, as text.
+START is the number of its first line in the new text.  LINES are its lines,
+each with its sign."
+  ;; The heading has the line of the first change, not of the context before it.
+  (let ((line (+ start (or (cl-position ?\s lines :test-not #'eq
+                                        :key (lambda (line) (if (string-empty-p line) ?\s (aref line 0))))
+                           0))))
+    (concat "  " (propertize "@@ " 'face 'diff-hunk-header)
+            (propertize (duet-render-file path root line) 'face 'diff-hunk-header)
+            (propertize (format ":%d" line) 'face 'diff-hunk-header) "\n"
+            (duet-render-diff (string-join lines "\n")))))
 
 (defun duet-render-diff (text)
   "Return TEXT, lines of a unified diff, with the faces of `diff-mode'."

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; With `duet-reply-box' a transcript ends in a box for the next prompt, as in a
-;; chat: RET sends the prompt.  While the agent works, RET queues it, and C-c C-n
+;; A transcript ends in a box for the next prompt, as in a chat, unless
+;; `duet-reply-box' is nil: RET sends the prompt.  While the agent works, RET queues it, and C-c C-n
 ;; sends it to the agent at once.  The box is the last section.  Its text has a
 ;; keymap in which letters insert themselves; all other text is read-only.  In the
 ;; box the keys that answer a question follow C-c C-q.
@@ -29,7 +29,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approvals "duet-approvals" ())
 
-(defcustom duet-reply-box nil
+(defcustom duet-reply-box t
   "Whether a transcript ends in a box for the next prompt.
 If nil, prompts are written in a buffer of their own.  Customize adds the
 box to open transcripts or removes it; Lisp code calls `duet-reply-setup'
@@ -197,10 +197,10 @@ Return nil unless point is in the box and exactly one question is open."
     (unless (or (cdr approvals) (duet-approval-sending-p (car approvals)))
       (cl-flet ((key (command words) (duet-header-key command words 'duet-reply-map)))
         (let ((keys (if (duet-approval-question-p (car approvals))
-                        (list (key #'duet-approval-respond "answer"))
-                      (list (key #'duet-approval-approve "approve")
-                            (string-remove-prefix "C-c C-q "
-                                                  (key #'duet-approval-deny "deny"))))))
+                        (list (key #'duet-approval-respond "Answer"))
+                      (list (key #'duet-approval-allow (duet-approval-words 'allow))
+                            (string-remove-prefix
+                             "C-c C-q " (key #'duet-approval-deny (duet-approval-words 'deny)))))))
           (unless (string-prefix-p "M-x" (car keys))
             (string-join keys ", ")))))))
 

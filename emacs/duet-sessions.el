@@ -19,6 +19,7 @@
 (require 'duet-remote)
 (require 'duet-transcript)
 
+(declare-function duet "duet" (&optional directory))
 (declare-function duet-compose "duet-compose" (connection &optional session turn))
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approvals "duet-approvals" ())
@@ -63,7 +64,8 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the list's own commands."
     (define-key map "z" #'duet-archive)
     (define-key map "Z" #'duet-sessions-toggle-archived)
     (define-key map "T" #'duet-rename)
-    (define-key map "l" #'duet-projects)
+    (define-key map "l" #'duet)
+    (define-key map "P" #'duet-projects)
     (define-key map "=" #'duet-diff)
     (define-key map (kbd "M-=") #'duet-diff-all)
     map)

@@ -21,16 +21,16 @@
         (duet-test-press "s" #'duet-approval-always))
       (should-not (duet-approval-sending-p approval))
       (duet-test-typing "RET" (duet-test-press "s" #'duet-approval-always))
-      (duet-test-wait-for (duet-test-heard "^Allowed in this session")))
+      (duet-test-wait-for (duet-test-heard "^Allowed, always in this session")))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session)))
       ;; Meanwhile the first session asks about another command.
       (duet-test-go-to-question approval)
-      (should (string-match-p "of files .*/\\*\\'" (duet-approval-always-covers approval)))
-      (duet-test-typing "* RET" (duet-test-press "P" #'duet-approval-always-in-project))
+      (should (string-match-p "Write of files in .* and below\\'" (duet-approval-always-covers approval)))
+      (duet-test-typing "DEL RET" (duet-test-press "p" #'duet-approval-always-in-project))
       (duet-test-wait-for-state session 'completed)
       (should (string-suffix-p
-               "/**" (duet-get-string (aref (duet-get (duet-test-request
+               "project/*" (duet-get-string (aref (duet-get (duet-test-request
                                                        connection 'rule.list nil)
                                                       :rules)
                                             1)

@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 (require 'duet-approvals)
 
-(ert-deftest duet-approval-test-approve ()
+(ert-deftest duet-approval-test-allow ()
   "A question is listed and counted in the mode line until it is answered."
   (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
@@ -21,25 +21,157 @@
       (should (memq 'duet-approvals--lighter-text global-mode-string))
       (duet-approvals)
       (should (tabulated-list-get-id))
-      (call-interactively #'duet-approval-approve)
+      (call-interactively #'duet-approval-allow)
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for (duet-test-heard "^Approved: Write demo.txt$"))
+      (duet-test-wait-for (duet-test-heard "^Allowed: Write demo.txt$"))
       (should (string-match-p "No question waits" (duet-test-questions-text)))
       (should-not duet-approvals--lighter-text)
-      (should-error (call-interactively #'duet-approval-approve) :type 'user-error)
+      (should-error (call-interactively #'duet-approval-allow) :type 'user-error)
       (should-not (duet-test-heard "by you"))
       (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))
       (should (equal (duet-test-log) "")))))
+
+(defun duet-approval-test-type (key command after)
+  "Press KEY, which calls COMMAND, as if the command AFTER had run before."
+  (let ((last-command after)
+        (this-command command))
+    (cl-letf (((symbol-function 'this-command-keys-vector) (lambda () (vconcat (kbd key)))))
+      (duet-test-press key command))))
+
+(ert-deftest duet-approval-test-keys ()
+  "At a question the keys are those of the shell, in all buffers."
+  (duet-test-with-question (connection session approval) "hello"
+    (cl-flet ((check (prefix)
+                (pcase-dolist (`(,answer ,key) duet-protocol-answers)
+                  (should (equal (list key (key-binding (kbd (concat prefix key))))
+                                 (list key (alist-get answer duet-approval-commands)))))))
+      (duet-approvals)
+      (check "")
+      (duet-approval-view approval)
+      (check "")
+      (duet-approvals-go-to approval connection session)
+      (check "")
+      (dolist (words '("[y] Allow" "[n] Deny" "[t] Deny and say why" "[e] Edit"
+                       "[s] Always in this session" "[p] Always in this project" "[?] Keys"))
+        (should (string-search words (duet-test-text (current-buffer)))))
+      (cl-letf (((symbol-function 'duet-approvals--height) (lambda () 20)))
+        (should (string-match-p "^  Always is for Write of files in .*/project and below$"
+                                (duet-approvals--inline approval "/"))))
+      (duet-test-wait-for-text (current-buffer) "^❯ hello")
+      (goto-char (point-min))
+      (should (eq (key-binding "n") #'duet-section-next))
+      (should (eq (key-binding "p") #'duet-section-previous)))))
+
+(ert-deftest duet-approval-test-after-a-movement ()
+  "After a movement n and p only say what they do; the second press answers."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals-go-to approval connection session)
+    (let ((duet-approval--pause 0))
+      (dolist (movement '(duet-section-next next-line evil-next-line isearch-exit
+                          duet-approvals-forward mouse-set-point scroll-up-command))
+        (setq duet-test-said nil)
+        (duet-approval-test-type "n" #'duet-approval-deny movement)
+        (should (duet-test-heard
+                 "^n denies Write demo.txt: press it again, or TAB moves on$"))
+        (should-not (duet-approval-sending-p approval)))
+      (duet-approval-test-type "p" #'duet-approval-always-in-project 'duet-section-previous)
+      (should (duet-test-heard "^p allows Write demo.txt always in this project: press it again"))
+      ;; Another key between the two presses makes the first one count again.
+      (duet-approval-test-type "n" #'duet-approval-deny 'next-line)
+      (should-not (duet-approval-sending-p approval))
+      ;; A key that is held down does not answer.
+      (let ((duet-approval--pause 1000))
+        (dotimes (_ 3)
+          (duet-approval-test-type "n" #'duet-approval-deny 'duet-approval-deny)
+          (should-not (duet-approval-sending-p approval))))
+      (duet-approval-test-type "n" #'duet-approval-deny 'duet-approval-deny))
+    (should (duet-approval-sending-p approval))
+    (duet-test-wait-for-state session 'completed)
+    (should-not (duet-test-demo-file connection)))
+  ;; `j' goes to a question to answer it.
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals-go-to approval connection session)
+    (duet-approval-test-type "n" #'duet-approval-deny 'duet-approval-next)
+    (duet-test-wait-for-state session 'completed)))
+
+(ert-deftest duet-approval-test-replaced ()
+  "A key does not answer the question that took the place of another one."
+  (duet-test-with-questions connection
+    (let* ((first (duet-test-launch connection "hello"))
+           (gone (duet-test-question first))
+           (second (duet-test-launch connection "permit:1"))
+           (other (duet-test-question second)))
+      (duet-approvals)
+      (should (eq (tabulated-list-get-id) gone))
+      (run-hooks 'post-command-hook)
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id gone) :decision "deny" :comment "no"))
+      (duet-test-wait-for (not (duet-approval-connection gone)))
+      (duet-approvals-flush)
+      (should (eq (tabulated-list-get-id) other))
+      (let ((duet-approval--pause 0))
+        (duet-approval-test-type "y" #'duet-approval-allow 'self-insert-command)
+        (should (duet-test-heard
+                 "^Write demo.txt was answered elsewhere.  y allows .*echo 1.*: press it again$"))
+        (should-not (duet-approval-sending-p other))
+        (duet-approval-test-type "y" #'duet-approval-allow 'duet-approval-allow))
+      (duet-test-wait-for-state second 'completed))))
+
+(ert-deftest duet-approval-test-help ()
+  "`?' explains the keys of a question; the second `?' shows the menu."
+  (dolist (case '(("hello" "^y +Allow +The tool runs, this once\\.$" "^p +Always in this project"
+                   "^\\? +More")
+                  ("quiet ask" "^r +Answer" "^n +Decline" "^2 +green +Gives this answer")))
+    (duet-test-with-question (connection session approval) (car case)
+      (duet-approvals-go-to approval connection session)
+      (let ((buffer (current-buffer))
+            (menu 0))
+        (cl-letf (((symbol-function 'duet-menu-or-help) (lambda () (cl-incf menu))))
+          (duet-test-press "?" #'duet-approval-help)
+          (dolist (line (cdr case))
+            (should (string-match-p line (duet-test-text (get-buffer "*duet keys*")))))
+          (should (get-buffer-window "*duet keys*"))
+          (should (eq (window-buffer) buffer))
+          (should (= menu 0))
+          (duet-approval-test-type "?" #'duet-approval-help 'duet-approval-help)
+          (should (= menu 1))
+          (should-not (get-buffer-window "*duet keys*"))
+          (duet-approval-test-type "?" #'duet-approval-help 'next-line))
+        (duet-approval-deny approval)
+        ;; An answer closes the help.
+        (should-not (get-buffer-window "*duet keys*"))
+        (duet-test-wait-for-state session 'completed 'interrupted)))))
+
+(ert-deftest duet-approval-test-buttons-in-turn ()
+  "TAB and S-TAB move between the buttons of a question, and past them."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals-go-to approval connection session)
+    (cl-flet ((label () (buffer-substring-no-properties
+                         (point) (or (next-single-property-change (point) 'duet-action)
+                                     (point)))))
+      (goto-char (text-property-any (point-min) (point-max) 'duet-approval approval))
+      (duet-test-press "TAB" #'duet-approvals-forward)
+      (should (equal (label) "[y] Allow"))
+      (duet-test-press "TAB" #'duet-approvals-forward 2)
+      (should (equal (label) "[t] Deny and say why"))
+      (duet-test-press "<backtab>" #'duet-approvals-backward)
+      (should (equal (label) "[n] Deny"))
+      (duet-test-press "<backtab>" #'duet-approvals-backward)
+      (should (equal (label) "[y] Allow"))
+      (duet-test-press "<backtab>" #'duet-approvals-backward)
+      (should (looking-at-p "\\? Write"))
+      (duet-test-press "TAB" #'duet-approvals-forward 50)
+      (should-not (get-text-property (point) 'duet-approval)))))
 
 (ert-deftest duet-approval-test-deny ()
   "A prefix argument asks for a reason to deny; \\`C-g' decides nothing."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-should-quit "C-g"
-      (duet-test-press "d" #'duet-approval-deny '(4)))
+      (duet-test-press "n" #'duet-approval-deny '(4)))
     (should (eq (duet-test-question session) approval))
     (duet-test-typing "not SPC today RET"
-      (duet-test-press "d" #'duet-approval-deny '(4)))
+      (duet-test-press "n" #'duet-approval-deny '(4)))
     (duet-test-wait-for-state session 'completed)
     (duet-test-wait-for (duet-test-heard "^Denied: Write demo.txt$"))
     (should-not (duet-test-demo-file connection))
@@ -52,9 +184,9 @@
     (duet-approvals)
     (dolist (word '("because " "it " "is "))
       (duet-test-should-quit (concat (key-description word) " C-g")
-        (duet-test-press "d" #'duet-approval-deny '(4))))
+        (duet-test-press "n" #'duet-approval-deny '(4))))
     (duet-test-typing "late RET"
-      (duet-test-press "d" #'duet-approval-deny '(4)))
+      (duet-test-press "n" #'duet-approval-deny '(4)))
     (duet-test-wait-for-state session 'completed)
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :comment)
@@ -67,22 +199,28 @@
     (duet-test-typing "SPC RET"
       (duet-test-should-say "type a reason"
         (duet-test-press "t" #'duet-approval-deny-and-tell)))
-    (duet-test-press "d" #'duet-approval-deny)
+    (duet-test-press "n" #'duet-approval-deny)
     (duet-test-wait-for-state session 'completed)
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :comment) "denied")))))
 
 (ert-deftest duet-approval-test-agents-own-answers ()
-  "The number of an agent's own answer chooses it."
+  "An agent's own answer is chosen by its button, and not by a digit."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
            (answers (duet-approval-answers approval))
            (number (1+ (cl-position-if (lambda (answer)
-                                         (string-match-p "\\`Reject\\'" answer))
+                                         (string-match-p "\\`Always reject\\_>" answer))
                                        answers))))
       (duet-test-go-to-question approval)
-      (duet-test-press (number-to-string number) #'duet-approval-choose)
+      (duet-test-should-say "A digit does not answer this question; \\? shows the keys"
+        (duet-test-press (number-to-string number) #'duet-approval-choose))
+      (duet-approval-view approval)
+      (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
+      (goto-char (point-min))
+      (search-forward "[Always reject")
+      (duet-test-press "RET" #'push-button)
       (duet-test-wait-for-state session 'completed)
       (should-not (duet-test-demo-file connection))
       (let* ((approval (duet-test-approval connection approval))
@@ -122,7 +260,7 @@
         (pcase-dolist (`(,key ,command ,words)
                        '(("e" duet-approval-edit "no input")
                          ("s" duet-approval-always "Only a permission")
-                         ("P" duet-approval-always-in-project "Only a permission")))
+                         ("p" duet-approval-always-in-project "Only a permission")))
           (duet-test-should-say words (duet-test-press key command)))
         (if (numberp answer)
             (with-current-buffer buffer
@@ -140,8 +278,8 @@
             (duet-test-press "r" #'duet-approval-respond))
           (should-not (duet-approval-sending-p approval))
           (duet-test-typing (concat "C-a C-k " answer " RET")
-            ;; The key that approves also answers a question.
-            (duet-test-press "a" #'duet-approval-approve)))
+            ;; The key that allows also answers a question.
+            (duet-test-press "y" #'duet-approval-allow)))
         (duet-test-wait-for-state session 'completed)
         (duet-test-wait-for-text buffer said)))))
 
@@ -153,8 +291,8 @@
       (minibuffer-with-setup-hook (lambda () (setq prompt (minibuffer-prompt)))
         (duet-test-should-quit "C-g" (duet-test-press "r" #'duet-approval-respond)))
       (should (equal prompt "Which colour do you like? (red, green, blue) ")))
-    (should (string-match-p "\\[d\\] decline" (duet-approvals--inline approval "/")))
-    (duet-test-press "d" #'duet-approval-deny)
+    (should (string-match-p "\\[n\\] Decline" (duet-approvals--inline approval "/")))
+    (duet-test-press "n" #'duet-approval-deny)
     ;; An agent without an answer may end its turn.
     (duet-test-wait-for-state session 'completed 'interrupted)
     (duet-test-wait-for (duet-test-heard "^Declined: Which colour"))
@@ -210,11 +348,11 @@
                            "^Duet: Write demo.txt was denied by you in another client: no no$"))
       (should (string-match-p "No question waits" (duet-test-questions-text)))
       (should-not (buffer-live-p view))
-      (should-error (duet-approval-approve approval) :type 'user-error)
+      (should-error (duet-approval-allow approval) :type 'user-error)
       ;; As if no event had reported the decision.
       (puthash (duet-approval-id approval) approval
                (duet-model-approvals (duet-connection-model connection)))
-      (duet-approval-approve approval)
+      (duet-approval-allow approval)
       (duet-test-wait-for (duet-test-heard "already denied"))
       (should-not (duet-approval-connection approval)))))
 

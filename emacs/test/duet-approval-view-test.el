@@ -17,11 +17,14 @@
     (should-not (string-match-p "^Input$\\|\"content\"" (buffer-string)))
     (should (derived-mode-p 'diff-mode))
     (should (string-match-p "^Session  1\\.1 hello$" (buffer-string)))
-    (should (eq (key-binding "a") #'duet-approval-approve))
-    (should (eq (key-binding "n") #'diff-hunk-next))
-    (should (string-match-p "a approve, d deny, t tell why not, e edit"
-                            (duet-approval-view--header)))
-    (call-interactively (key-binding "a"))
+    (should (eq (key-binding "y") #'duet-approval-allow))
+    (should (eq (key-binding (kbd "TAB")) #'diff-hunk-next))
+    (should (eq (key-binding (kbd "M-p")) #'diff-hunk-prev))
+    (should (eq (key-binding "n") #'duet-approval-deny))
+    (cl-letf (((symbol-function 'duet-header-room) (lambda () 200)))
+      (should (string-match-p "y Allow, n Deny, t Deny and say why, s Always in this session, p Always in this project, e Edit, \\? Keys"
+                              (duet-approval-view--header))))
+    (call-interactively (key-binding "y"))
     (duet-test-wait-for-state session 'completed)))
 
 ;; internal/acp refuses messages of agents that nest deeper than 100 levels.
@@ -66,11 +69,116 @@ The JSON has only the other members of the input."
   (should (string-match-p "\\`Other\n\n\\(.*\n\\)*Input\n  {\n    \"command\": \\[\n *1\n"
                           (duet-approval-view-test-text "Other" '(:command [1])))))
 
+(defun duet-approval-view-test-change (data room)
+  "Return the lines of the change of a question with DATA, in ROOM rows."
+  (mapcar #'substring-no-properties
+          (duet-approval-change
+           (make-duet-approval :id "q" :type "function_call" :title "Edit a.txt"
+                               :data (append data '(:tool_name "Edit")))
+           "/etc/" room 80)))
+
+(defconst duet-approval-view-test-unified
+  "--- a/a.txt
++++ b/a.txt
+@@ -1,3 +1,4 @@
+ one
++--- two
+ three
+ four
+@@ -40,2 +41,2 @@
+-forty
++FORTY
+ more
+--- /dev/null
++++ b/new.txt
+@@ -0,0 +1 @@
++new
+"
+  "A unified diff of two files.")
+
+(ert-deftest duet-approval-view-test-change ()
+  "A question shows its change by hunk with true line numbers, and counts the rest."
+  (let* ((lines (mapcar (lambda (n) (format "line %d" n)) (number-sequence 1 40)))
+         (old (concat (string-join lines "\n") "\n"))
+         (new (replace-regexp-in-string "^line \\(5\\|30\\)$" "LINE \\1" old))
+         (diffs `(:diffs [(:path "/etc/a.txt" :old_text ,old :new_text ,new :line 100)]))
+         (whole (duet-approval-view-test-change diffs 100)))
+    (should (= (length whole) 18))
+    ;; The old text begins in line 100 of the file.
+    (should (equal (nth 0 whole) "  @@ a.txt:104"))
+    (should (equal (nth 9 whole) "  @@ a.txt:129"))
+    (should (equal (duet-approval-view-test-change diffs 18) whole))
+    (should (equal (duet-approval-view-test-change diffs 17)
+                   (append (seq-take whole 9) '("  … 1 more hunk, 8 more lines: [v] View shows all"))))
+    (should (equal (duet-approval-view-test-change diffs 5)
+                   (append (seq-take whole 4)
+                           '("  … 1 more hunk, 13 more lines: [v] View shows all"))))
+    ;; The heading and a line are always there.
+    (should (equal (duet-approval-view-test-change diffs 1)
+                   (append (seq-take whole 2)
+                           '("  … 1 more hunk, 15 more lines: [v] View shows all")))))
+  ;; A reply has a unified diff.
+  (let ((diff `(:diff ,duet-approval-view-test-unified)))
+    (should (equal (duet-approval-view-test-change diff 100)
+                   '("  @@ a.txt:2" "   one" "  +--- two" "   three" "   four"
+                     "  @@ a.txt:41" "  -forty" "  +FORTY" "   more"
+                     "  @@ new.txt:1" "  +new")))
+    (should (equal (car (last (duet-approval-view-test-change diff 6)))
+                   "  … 2 more hunks, 4 more lines: [v] View shows all")))
+  ;; A very long line says how much is hidden.
+  (should (string-suffix-p " … 4702 characters hidden: [v] View shows all"
+                           (nth 1 (duet-approval-view-test-change
+                                   `(:diffs [(:path "/p/a" :new_text ,(make-string 5000 ?x))])
+                                   100))))
+  (should-not (duet-approval-view-test-change '(:tool_input (:command "ls")) 100)))
+
+(ert-deftest duet-approval-view-test-change-once ()
+  "The whole question and the question in a transcript show the change once."
+  (let* ((text (duet-approval-view-test-text
+                "Edit a.txt" '(:file_path "/etc/a.txt" :new_string "FORTY")
+                :diff duet-approval-view-test-unified :paths ["/etc/a.txt"]))
+         (approval (make-duet-approval
+                    :id "q" :type "function_call" :title "Edit a.txt"
+                    :data `( :tool_name "Edit" :paths ["/etc/a.txt"]
+                             :tool_input (:file_path "/etc/a.txt" :new_string "FORTY")
+                             :diff ,duet-approval-view-test-unified))))
+    ;; In its own buffer the change is directly below the keys.
+    (should (string-prefix-p "Edit a.txt\n--- a/a.txt\n" text))
+    (should (string-match-p "^\\+new\n\nTool " text))
+    ;; In a transcript it is directly above them.
+    (should (string-match-p "\\`\\? Edit  a.txt \\+3 −1\n  @@ a.txt:2\n\\(.*\n\\)*  \\+new\n  \\[y\\] Allow"
+                            (duet-approvals--inline approval "/etc/")))
+    (let ((case-fold-search nil))
+      (should (= 2 (length (split-string (duet-approvals--inline approval "/etc/") "FORTY")))))
+    ;; In half of a terminal of 24 lines everything has 7 rows, beside the reply box.
+    (cl-letf (((symbol-function 'duet-approvals--height) (lambda () 9))
+              ((symbol-function 'duet-header-room) (lambda () 80)))
+      (setf (duet-approval-data approval)
+            (append (duet-approval-data approval)
+                    '( :options [(:option_id "a" :name "Always allow" :kind "allow_always")]
+                       :rule_preview (:session (:text "Edit of files in /etc and below, in this session")))))
+      (should (equal (split-string (substring-no-properties
+                                    (duet-approvals--inline approval "/etc/"))
+                                   "\n")
+                     '("? Edit  a.txt +3 −1"
+                       "  @@ a.txt:2"
+                       "   one"
+                       "  … 2 more hunks, 7 more lines: [v] View shows all"
+                       "  [y] Allow  [n] Deny  [t] Deny and say why  [s] Always in this session"
+                       "  [p] Always in this project  [e] Edit  [v] View (1 more answer)  [?] Keys"))))
+    ;; The line that counts the rest is a button.
+    (cl-letf (((symbol-function 'duet-approvals--room) (lambda (_) 4)))
+      (let ((text (duet-approvals--inline approval "/etc/")))
+        (should (eq (get-text-property (1+ (string-match "… 2 more hunks" text)) 'duet-action text)
+                    #'duet-approval-view))))))
+
 (ert-deftest duet-approval-view-test-edit ()
   "The user edits a tool's input as JSON; invalid JSON is refused and stays."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
-    (duet-test-press "e" #'duet-approval-edit)
+    ;; As if the input had no new text.
+    (cl-letf (((symbol-function 'duet-approval-edit--text-member) #'ignore))
+      (duet-test-press "e" #'duet-approval-edit))
     (should (derived-mode-p 'duet-approval-edit-mode))
     (should (string-match-p "\"content\": \"Turn 1: hello\\\\n\"" (buffer-string)))
     ;; A member has no value.
@@ -98,13 +206,73 @@ The JSON has only the other members of the input."
       (should (eq (current-buffer) buffer))
       (duet-test-press "C-c C-c" #'duet-approval-edit-send))
     (duet-test-wait-for-state session 'completed)
-    (duet-test-wait-for (duet-test-heard "^Approved with another input"))
+    (duet-test-wait-for (duet-test-heard "^Allowed with your edit: Write demo.txt$"))
     (let ((result (duet-test-approval connection approval)))
       (should (equal (duet-get-string result :updated_input :content)
                      "Ünother\n"))
       (should (equal (plist-get (duet-get result :updated_input) :no)
                      :json-false))
       (should (equal (duet-get result :updated_input :list) [])))))
+
+(ert-deftest duet-approval-view-test-edit-text ()
+  "The new text of a file is edited as text, in the mode of the file."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals)
+    (duet-test-press "e" #'duet-approval-edit)
+    (should (equal (buffer-string) "Turn 1: hello\n"))
+    (should (derived-mode-p 'text-mode))
+    (should (string-match-p "C-c C-c Allow with your edit, C-c C-k Leave it"
+                            (duet-approval-edit--header)))
+    (goto-char (point-max))
+    (insert "{ünd \"more\"}\n")
+    ;; A cancelled edit is resumed.
+    (let ((buffer (current-buffer)))
+      (duet-test-press "C-c C-k" #'duet-approval-edit-cancel)
+      (should (duet-approval-connection approval))
+      (duet-approvals)
+      (duet-test-press "e" #'duet-approval-edit)
+      (should (eq (current-buffer) buffer)))
+    (duet-test-press "C-c C-c" #'duet-approval-edit-send)
+    (duet-test-wait-for-state session 'completed)
+    (duet-test-wait-for (duet-test-heard "^Allowed with your edit: Write demo.txt$"))
+    (should (equal (duet-test-demo-file connection) "Turn 1: hello\n{ünd \"more\"}\n"))
+    (should (string-suffix-p "demo.txt" (duet-get-string (duet-test-approval connection approval)
+                                                         :updated_input :file_path)))))
+
+(ert-deftest duet-approval-view-test-edit-decided-elsewhere ()
+  "An edit says that another client has answered the question; its text stays."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-edit approval)
+    (let ((buffer (current-buffer)))
+      (should (eq buffer (window-buffer)))
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval) :decision "deny" :comment "no"))
+      (duet-test-wait-for (not (duet-approval-connection approval)))
+      (set-buffer buffer)
+      (should (string-match-p "decided already" (duet-approval-edit--header)))
+      (duet-test-should-say "already answered"
+        (duet-test-press "C-c C-c" #'duet-approval-edit-send)))))
+
+(ert-deftest duet-approval-view-test-text-member ()
+  "One new text, or a command, is edited as text; all else as JSON."
+  (pcase-dolist (`(,input ,text ,mode)
+                 '(((:file_path "/x/a.py" :content "a = 1") "a = 1" python-mode)
+                   ((:file_path "/x/a.el" :old_string "1" :new_string "2") "2" emacs-lisp-mode)
+                   ((:file_path "/x/unknown" :content "-*- mode: emacs-lisp -*-")
+                    "-*- mode: emacs-lisp -*-" text-mode)
+                   ((:command "make all" :timeout 5) "make all" sh-mode)
+                   ((:file_path "/x/a" :content "a" :new_string "b") nil nil)
+                   ((:content "no file") nil nil)
+                   ((:file_path "/x/a" :edits [(:old_string "a" :new_string "b")]) nil nil)
+                   ;; An invisible character has to be seen.
+                   ((:file_path "/x/a" :content "a\u202eb") nil nil)
+                   ((:command ["make" "all"]) nil nil)
+                   ("text" nil nil)
+                   (nil nil nil)))
+    (let ((member (duet-approval-edit--text-member input)))
+      (should (equal (list input (cdr member)) (list input text)))
+      (when member
+        (should (eq (duet-approval-edit--mode input (car member)) mode))))))
 
 (ert-deftest duet-approval-view-test-closes ()
   "A decision closes the view of the question, also from another window."
@@ -134,7 +302,7 @@ The JSON has only the other members of the input."
       (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))
       (set-buffer view)
-      (duet-test-should-say "already answered" (duet-test-press "a" #'duet-approval-approve))
+      (duet-test-should-say "already answered" (duet-test-press "y" #'duet-approval-allow))
       (duet-test-should-say "already answered" (revert-buffer)))))
 
 (ert-deftest duet-approval-view-test-edit-unchanged ()
@@ -157,9 +325,9 @@ The JSON has only the other members of the input."
                                    :input_editable ,editable)))
            (wanted (if (eq editable t) #'identity #'not)))
       (should (funcall wanted (duet-approval-editable-p duet-approval)))
-      (should (funcall wanted (string-match-p "edit" (duet-approval-keys duet-approval))))
+      (should (funcall wanted (string-match-p "Edit" (duet-approval-keys duet-approval))))
       (should (funcall wanted (string-match-p
-                               "edit" (duet-approvals--inline duet-approval "/"))))
+                               "Edit" (duet-approvals--inline duet-approval "/"))))
       (should-error (duet-approval-edit duet-approval) :type 'user-error)
       (when (eq editable :json-false)
         (duet-test-should-say "its own input; deny"

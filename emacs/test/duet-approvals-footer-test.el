@@ -27,10 +27,10 @@
       (duet-test-wait-for (progn (duet-approvals-flush) (duet-session-approvals duet-session)))
       (duet-test-wait-for-text shown "^❯ hello")
       (duet-approvals-flush)
-      (should (looking-at-p "\\[a\\] approve"))
+      (should (looking-at-p "\\[y\\] Allow"))
       (pcase-dolist (`(,key . ,command) '(("s" . duet-approval-always)
                                           ("e" . duet-approval-edit)
-                                          ("P" . duet-approval-always-in-project)
+                                          ("p" . duet-approval-always-in-project)
                                           ("v" . duet-approval-view)))
         (should (eq (key-binding key) command)))
       ;; A second question does not move point from elsewhere.
@@ -47,8 +47,8 @@
       (duet-test-wait-for-transcript)
       (should (eq (current-buffer) shown))
       (duet-approvals-flush)
-      (duet-test-wait-for (looking-at-p "\\[a\\] approve"))
-      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-wait-for (looking-at-p "\\[y\\] Allow"))
+      (duet-test-press "y" #'duet-approval-allow)
       (duet-test-wait-for-state duet-session 'completed)
       (duet-test-wait-for-text shown "❯ quiet more\n[^❯]*You asked: quiet more")
       (duet-approvals-flush)
@@ -67,7 +67,7 @@
         (goto-char (point-max))
         (duet-approvals-footer-test-ask connection session "One")
         (duet-approvals-flush)
-        (should (looking-at-p "\\[a\\] approve"))
+        (should (looking-at-p "\\[y\\] Allow"))
         (dotimes (i 3)
           (duet-events-apply
            model (list :seq (+ 1000000 i) :kind "text.delta" :time "2100-01-01T00:00:01Z"
@@ -76,7 +76,7 @@
                                    :text (apply #'concat (make-list 9 "a line\n")))))
           (duet-transcript-flush)
           (should (<= (count-screen-lines (window-start) (point-max)) (window-body-height))))
-        (should (looking-at-p "\\[a\\] approve"))
+        (should (looking-at-p "\\[y\\] Allow"))
         (should (> (window-start) (point-min)))
         ;; A window that shows earlier text does not move.
         (goto-char (point-min))
@@ -93,7 +93,7 @@
       (with-current-buffer buffer (goto-char (point-max)))
       (duet-approvals-footer-test-ask connection session "One")
       (duet-approvals-flush)
-      (with-current-buffer buffer (should (looking-at-p "\\[a\\] approve")))
+      (with-current-buffer buffer (should (looking-at-p "\\[y\\] Allow")))
       (let ((window (display-buffer buffer t)))
         (should-not (eq window (selected-window)))
         (set-window-point window (with-current-buffer buffer (point-max)))
@@ -101,7 +101,7 @@
         (duet-approvals-flush)
         (with-current-buffer buffer
           (should (eq (get-text-property (window-point window) 'duet-action)
-                      #'duet-approval-approve))
+                      #'duet-approval-allow))
           (should (equal (duet-approval-tool
                           (get-text-property (window-point window) 'duet-approval))
                          "One")))))))
@@ -139,7 +139,7 @@
                                    :data '( :tool_name "Bash" :tool_input (:command "make")
                                             :reopened "approved before, but\nwho knows"))
                "/")))
-    (should (string-match-p "\n  approved before, but who knows\n  \\[a\\] approve" text))))
+    (should (string-match-p "\n  approved before, but who knows\n  \\[y\\] Allow" text))))
 
 (ert-deftest duet-approvals-footer-test-command ()
   "A command is shown once, after a shell prompt, with the rest of the input."
@@ -150,15 +150,15 @@
                                     :data `( :tool_name "Bash" :details ,details
                                              :tool_input (:command ,command :timeout 5)))
                 "/"))))
-    (should (string-prefix-p "? Bash  $ rm -rf build\n  │ timeout: 5\n  [a] approve"
+    (should (string-prefix-p "? Bash  $ rm -rf build\n  │ timeout: 5\n  [y] Allow"
                              (shown "rm -rf build" "`rm -rf build`")))
-    (should (string-prefix-p "? Bash  $ make 'a b'\n  │ To see\n  │ timeout: 5\n  [a] approve"
+    (should (string-prefix-p "? Bash  $ make 'a b'\n  │ To see\n  │ timeout: 5\n  [y] Allow"
                              (shown ["make" "a b"] "To see")))
     ;; A command that is too long or has escapes is shown below.
     (dolist (command (list (concat "echo " (make-string 60 ?a)) "one\ntwo" "one\ttwo"))
       (should (string-prefix-p
                (concat "? Bash\n  │ $ " (string-replace "\n" "\n  │   " command)
-                       "\n  │ timeout: 5\n  [a] approve")
+                       "\n  │ timeout: 5\n  [y] Allow")
                (shown command))))))
 
 (ert-deftest duet-approvals-footer-test-names ()
@@ -183,13 +183,14 @@
       (duet-approvals-flush)
       (with-current-buffer buffer
         (should (string-match-p "1 open: j" (duet-header duet-session duet-connection)))
-        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[2\\] Always allow .*\n\n\\'"
+        (should (string-match-p "\n? .*\n  \\[y\\] Allow  \\[n\\] Deny  .*\n\\(  .*\n\\)*  \\[Always allow .*\n\n\\'"
                                 (duet-test-text buffer)))
         ;; The tool call may arrive later, and is shown before the question.
         (goto-char (point-max))
-        (search-backward "[d] deny")
-        (should (eq (key-binding "a") #'duet-approval-approve))
-        (should (eq (key-binding (kbd "TAB")) #'duet-section-toggle))
+        (search-backward "[n] Deny")
+        (should (eq (key-binding "y") #'duet-approval-allow))
+        (should (eq (key-binding (kbd "TAB")) #'duet-approvals-forward))
+        (should (eq (key-binding (kbd "M-n")) #'duet-prompt-next))
         (should (eq (duet-approval-here) approval))
         (goto-char (point-min))
         (should (eq (key-binding "t") #'undefined)))
@@ -199,7 +200,7 @@
       (should (eq (get-text-property (point) 'duet-approval) approval))
       ;; At the end of the buffer the keys work as well.
       (goto-char (point-max))
-      (call-interactively (key-binding "a"))
+      (call-interactively (key-binding "y"))
       ;; The next key is not an answer.
       (search-backward "the answer is on its way")
       (should (eq (key-binding "t") #'undefined))
@@ -207,15 +208,15 @@
                             (and next (not (eq next approval)))))
       (duet-approvals-flush)
       (goto-char (point-min))
-      (search-forward "[a] approve")
+      (search-forward "[y] Allow")
       (backward-char)
       (duet-test-press "RET" #'duet-approvals-act)
       (duet-test-wait-for-state session 'completed)
       (duet-approvals-flush)
-      (should-not (string-match-p "\\[a\\] approve" (duet-test-text buffer)))
+      (should-not (string-match-p "\\[y\\] Allow" (duet-test-text buffer)))
       (duet-test-should-say "No question waits for you"
         (duet-test-press "j" #'duet-approval-next))
-      (dolist (key '("a" "d" "v"))
+      (dolist (key '("y" "v"))
         (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))
 
 (ert-deftest duet-approvals-footer-test-buttons ()
@@ -227,7 +228,7 @@
       (duet-approvals-flush)
       (switch-to-buffer buffer)
       (goto-char (point-max))
-      (search-backward "[v] view")
+      (search-backward "[v] View")
       (duet-test-click #'duet-approvals-act-mouse)
       (should (derived-mode-p 'duet-approval-view-mode))
       (should (eq duet-approval approval))
@@ -237,7 +238,7 @@
       (search-backward "? Write")
       (duet-test-press "RET" #'duet-approvals-act)
       (should (derived-mode-p 'duet-approval-view-mode))
-      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-press "y" #'duet-approval-allow)
       (duet-test-wait-for-state session 'completed))
     (dolist (press (list (lambda () (duet-test-press "RET" #'duet-approvals-act))
                          (lambda () (duet-test-click #'duet-approvals-act-mouse))
@@ -270,11 +271,11 @@
          (text (duet-approvals--inline approval "/")))
     (should (string-match-p (concat "│ 1. write it\n.*│ 2. test it\n"
                                     "\\(.*\n\\)*"
-                                    "  \\[1\\] Yes, and auto-accept edits (the agent remembers it)"
-                                    "  \\[2\\] No, keep planning")
+                                    "  \\[Yes, and auto-accept edits (the agent remembers it)\\]"
+                                    "  \\[No, keep planning\\]")
                             text))
-    (should-not (string-match-p "always:" text))
-    (should-error (duet-approval-always--scoped approval "session") :type 'user-error)))
+    (should-not (string-match-p "Always in\\|Always is" text))
+    (should-error (duet-approval-always--scoped approval 'session) :type 'user-error)))
 
 (ert-deftest duet-approvals-footer-test-plain-answers ()
   "An agent's answer has a button only if it differs from Duet's answers."
@@ -300,11 +301,11 @@
              (text (duet-approvals--inline approval "/"))
              (found '())
              (start 0))
-        (while (string-match "\\[[0-9]\\] \\([^[\n]+?\\)\\(?:  \\|$\\)" text start)
+        (while (string-match "\\[\\([^]\n]\\{2,\\}\\)\\]\\(?:  \\|$\\)" text start)
           (push (match-string 1 text) found)
           (setq start (match-end 0)))
         (should (equal (mapcar #'substring-no-properties (nreverse found)) shown))
-        (should (eq (get-text-property (string-match "\\[a\\]" text) 'face text)
+        (should (eq (get-text-property (string-match "\\[y\\]" text) 'face text)
                     'duet-button))))))
 
 (provide 'duet-approvals-footer-test)

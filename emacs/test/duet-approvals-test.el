@@ -28,7 +28,7 @@
   "Keys of the list view a question, go to it, and refresh from the servers."
   (duet-test-with-questions connection
     (call-interactively #'duet-approvals)
-    (pcase-dolist (`(,key . ,command) '(("a" . duet-approval-approve)
+    (pcase-dolist (`(,key . ,command) '(("y" . duet-approval-allow)
                                         ("v" . duet-approval-view)))
       (duet-test-should-say "No question is here" (duet-test-press key command)))
     (duet-test-should-say "No question waits for you"
@@ -59,7 +59,7 @@
                         'SIGKILL)
         (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
       (duet-test-press "g" #'duet-approvals-refresh)
-      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-press "y" #'duet-approval-allow)
       (should (duet-test-heard "not answered; the question still waits: "))
       (should (string-match-p "Write +demo" (duet-test-questions-text))))))
 
@@ -94,16 +94,20 @@
       (funcall call "two" "in_progress")
       (duet-approvals-flush)
       (duet-test-wait-for-text
-       buffer "Call one[^?]*Call two[^?]*\\? Bash  \\$ run one\n  \\[a\\].*\n  always: .*\n\\? Bash  \\$ run two\n  \\[a\\]")
+       buffer "\\? Bash  \\$ run one\n  \\[y\\] Allow  \\[n\\] Deny  .*\n\\(  .*\n\\)?\\? Bash  \\$ run two\n  \\[y\\]")
+      ;; A question stands for its tool call.
+      (should-not (string-match-p "Call" (duet-test-text buffer)))
       (funcall tell "approval.closed" :approval "one" :status "approved"
                :decided_by "user")
       (duet-approvals-flush)
-      (duet-test-wait-for-text buffer "Call two[^?]*\\? Bash  \\$ run two\n")
+      (duet-test-wait-for-text buffer "Call one[^?]*\\? Bash  \\$ run two\n")
+      (should-not (string-match-p "Call two" (duet-test-text buffer)))
       (should-not (string-match-p "\\? Bash  \\$ run one" (duet-test-text buffer)))
       (should (duet-test-heard "^Duet: Run one was allowed by you in another client$"))
       (funcall tell "approval.closed" :approval "two" :status "cancelled"
                :decided_by "end")
-      (should (duet-test-heard "^Duet: Run two was withdrawn")))))
+      (should (duet-test-heard "^Duet: Run two was withdrawn"))
+      (duet-test-wait-for-text buffer "Call one[^?]*Call two"))))
 
 (ert-deftest duet-approvals-test-projects ()
   "The list has the questions of all connected projects, the oldest first."
@@ -158,9 +162,9 @@ LOSE takes the connection.  CODE is the code of the error."
            fail)
       (cl-letf (((symbol-function 'duet-connection-request)
                  (lambda (&rest arguments) (setq fail (plist-get (cdddr arguments) :error-fn)))))
-        (duet-approval-approve approval))
+        (duet-approval-allow approval))
       (should (duet-approval-sending-p approval))
-      (should-error (duet-approval-approve approval) :type 'user-error)
+      (should-error (duet-approval-allow approval) :type 'user-error)
       (should (string-match-p "sending" (duet-test-questions-text)))
       (funcall lose connection)
       (funcall fail (list :code code :message "Server died"))
@@ -175,7 +179,7 @@ LOSE takes the connection.  CODE is the code of the error."
                            approval)))))
         (duet-test-wait-for (string-match-p (if stale "stale demo.txt \\+1 −0" "Write +demo.txt \\+1 −0")
                                             (duet-test-questions-text)))
-        (duet-approval-approve again)
+        (duet-approval-allow again)
         (duet-test-wait-for-state session 'completed)
         (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
 

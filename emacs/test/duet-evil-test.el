@@ -28,6 +28,10 @@
      (require 'duet)
      (require 'evil)
      (evil-mode 1)
+     (defun duet-evil-test-question ()
+       (duet-transcript-mode)
+       (let ((inhibit-read-only t))
+         (save-excursion (insert (propertize "?" 'keymap duet-approvals-inline-map)))))
      (prin1
       (mapcar (lambda (look)
                 (with-temp-buffer
@@ -36,7 +40,10 @@
                   (evil-normalize-keymaps)
                   (list (car look) evil-state
                         (mapcar (lambda (key) (key-binding (kbd key))) (cdr look)))))
-              '((duet-transcript-mode "j" "k" "g g" "g j" "x" "g l" "g r" "a" "d" "c" "n" "RET" "?")
+              '((duet-transcript-mode "j" "k" "g g" "g j" "x" "g l" "g r" "y" "c" "n" "RET" "?")
+                (duet-approvals-mode "j" "y" "n" "t" "s" "p" "e" "?" "TAB" "g j")
+                (duet-approval-view-mode "j" "y" "n" "t" "s" "p" "e" "?" "M-n")
+                (duet-evil-test-question "j" "y" "n" "t" "s" "p" "e" "?" "TAB")
                 (duet-diff-mode "k" "x" "X" "a" "u" "g r" "/" "g /")
                 (duet-build-mode "j" "n" "RET" "g r")
                 (duet-triggers-mode "j" "x" "RET" "g r")
@@ -71,8 +78,26 @@
                        '((duet-transcript-mode
                           motion (evil-next-line evil-previous-line evil-goto-first-line
                                   duet-approval-next duet-take-back duet duet-transcript-refresh
-                                  duet-approval-approve duet-approval-deny duet-continue
+                                  duet-approval-allow duet-new
                                   duet-section-next duet-transcript-visit duet-menu-or-help))
+                         (duet-approvals-mode
+                          motion (evil-next-line duet-approval-allow duet-approval-deny
+                                  duet-approval-deny-and-tell duet-approval-always
+                                  duet-approval-always-in-project duet-approval-edit
+                                  duet-approval-help
+                                  next-line duet-approval-next))
+                         (duet-approval-view-mode
+                          motion (evil-next-line duet-approval-allow duet-approval-deny
+                                  duet-approval-deny-and-tell duet-approval-always
+                                  duet-approval-always-in-project duet-approval-edit
+                                  duet-approval-help
+                                  diff-hunk-next))
+                         (duet-evil-test-question
+                          motion (evil-next-line duet-approval-allow duet-approval-deny
+                                  duet-approval-deny-and-tell duet-approval-always
+                                  duet-approval-always-in-project duet-approval-edit
+                                  duet-approval-help
+                                  duet-approvals-forward))
                          (duet-diff-mode
                           motion (evil-previous-line duet-diff-revert duet-diff-revert-file
                                   duet-diff-accept duet-diff-undo duet-diff-refresh

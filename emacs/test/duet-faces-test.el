@@ -122,7 +122,7 @@
     (should (equal (cdr (assq 'continuation fringe-indicator-alist)) '(nil nil)))
     (should (equal (cdr (assq 'truncation fringe-indicator-alist))
                    (cdr (assq 'truncation (default-value 'fringe-indicator-alist)))))
-    (let ((inhibit-read-only t)) (insert "[a] approve"))
+    (let ((inhibit-read-only t)) (insert "[y] Allow"))
     (goto-char (point-min))
     (should-not (funcall show-paren-data-function))))
 

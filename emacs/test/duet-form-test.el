@@ -36,7 +36,7 @@
                  '(("colour" "red") ("count" 4) ("gift" t) ("name" "Ann"))))
   (should (equal (duet-form-test--fill "red RET C-c C-b green RET RET 2 RET RET RET b Bob RET y RET")
                  '(("colour" "green") ("count" 2) ("gift" :json-false) ("name" "Bob"))))
-  (should (eq (duet-form-test--fill "RET 3 RET RET RET d RET") 'decline))
+  (should (eq (duet-form-test--fill "RET 3 RET RET RET n RET") 'decline))
   (should (eq (duet-form-test--fill "RET 3 RET RET RET c RET") 'cancel)))
 
 (ert-deftest duet-form-test-refused ()
@@ -89,7 +89,7 @@
     (should (equal (duet-form-lines data)
                    '("https://a.example/x" "leads to a.example" "careful: look")))
     (cl-letf (((symbol-function 'browse-url) (lambda (url &rest _) (push url opened))))
-      (pcase-dolist (`(,key ,answer) '(("a" t) ("d" decline) ("c" cancel)))
+      (pcase-dolist (`(,key ,answer) '(("y" t) ("n" decline) ("c" cancel)))
         (duet-test-typing (concat key " RET")
           (should (eq (duet-form-open data) answer))))
       (should-not opened)
@@ -112,7 +112,7 @@
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for (car (duet-session-approvals session)))
       (duet-approvals)
-      (duet-test-press "d" #'duet-approval-deny)
+      (duet-test-press "n" #'duet-approval-deny)
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "You declined")
       ;; The decision is shown once.

@@ -21,14 +21,15 @@
      duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
      duet-agents-choose duet-projects-open duet-build-visit
      duet-triggers-log duet-triggers-open duet-preview-visit duet-attempts-visit)
-    ("TAB" "Fold or unfold the item at point"
-     duet-section-toggle duet-diff-toggle duet-attempts-toggle)
-    ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
-    ("n" "Go to the next line, section, change or place"
-     duet-section-next duet-diff-next duet-search-next duet-build-next
+    ("TAB" "Fold or unfold the item at point; at a question, go on to the next button"
+     duet-section-toggle duet-diff-toggle duet-attempts-toggle duet-approvals-forward)
+    ("<backtab>" "Fold or unfold all; at a question, go back to the previous button"
+     duet-section-toggle-all duet-approvals-backward)
+    ("n" "Deny the question, or decline it; elsewhere, go to the next line, section, change or place"
+     duet-approval-deny duet-section-next duet-diff-next duet-search-next duet-build-next
      duet-preview-next)
-    ("p" "Go to the previous one"
-     duet-section-previous duet-diff-previous duet-search-previous duet-build-previous
+    ("p" "Allow it always in the project; elsewhere, go to the previous one"
+     duet-approval-always-in-project duet-section-previous duet-diff-previous duet-search-previous duet-build-previous
      duet-preview-previous)
     ("M-n" "Go to the next prompt or file" duet-prompt-next duet-diff-next-file)
     ("M-p" "Go to the previous prompt or file" duet-prompt-previous duet-diff-previous-file)
@@ -40,24 +41,21 @@
      duet-transcript-earlier duet-search-more)
     ("C-o" "Show it in another window, and stay here"
      duet-search-display duet-build-display duet-triggers-display duet-preview-open)
-    ("a" "Approve the question, accept the change, choose the attempt (asks)"
-     duet-approval-approve duet-diff-accept duet-attempts-choose)
+    ("a" "Accept the change, choose the attempt (asks)"
+     duet-diff-accept duet-attempts-choose)
     ("A" "Accept all changes of the file" duet-diff-accept-file)
-    ("d" "Deny, or decline" duet-approval-deny)
-    ("t" "Deny, and send the agent the reason" duet-approval-deny-and-tell)
-    ("e" "Edit a queued prompt; edit the input of a tool, then approve"
+    ("t" "Deny the question and say why; in the menu, choose whether to trust the project"
+     duet-approval-deny-and-tell duet-trust)
+    ("e" "Edit a queued prompt; edit what a tool gets, then allow it"
      duet-approval-edit duet-edit-queued)
-    ("s" "Approve always in the session" duet-approval-always)
-    ("P" "Approve always in the project" duet-approval-always-in-project)
-    ("1" "Choose the agent's first option; 2 to 9 choose the others"
+    ("s" "Allow it always in the session" duet-approval-always)
+    ("1" "Choose the first answer of a question; 2 to 9 choose the others"
      duet-approval-choose)
     ("r" "Reply: answer the question, continue the session"
      duet-approval-respond duet-continue)
     ("v" "View the question in full" duet-approval-view)
     ("c" "Begin a new one: a prompt, a terminal"
-     duet-continue duet-sessions-compose duet-projects-compose duet-terminal duet-menu-compose
-     duet-preview-ask)
-    ("C" "Begin a new session" duet-new)
+     duet-new duet-sessions-compose duet-projects-compose duet-terminal duet-preview-ask)
     ("f" "Fork the session" duet-fork)
     ("G" "Go back to before the turn: files and session (asks)" duet-rewind)
     ("i" "Interrupt the turn" duet-interrupt)
@@ -83,8 +81,9 @@
     ("#" "Go to a session or a turn by its number" duet-visit)
     ("j" "Go to the next open question" duet-approval-next)
     ("w" "List the open questions" duet-approvals)
-    ("l" "List the sessions; in their list, those of all projects, and back"
-     duet duet-projects duet-projects-narrow duet-menu-sessions)
+    ("l" "List the sessions of the project"
+     duet duet-projects-narrow duet-menu-sessions)
+    ("P" "List the sessions of all projects" duet-projects)
     ("x" "Switch it on or off (with a prefix argument: all)" duet-triggers-switch)
     ("F" "Show which triggers match an event" duet-triggers-test)
     ("g" "Reload, attach again, or run again"
@@ -115,11 +114,12 @@
     ("&" "Start a terminal" duet-terminal)
     ("." "Begin a prompt with the region" duet-send-region)
     ("!" "Begin a prompt about the error at point" duet-ask-about-error)
-    ("y" "Choose whether to trust the project" duet-trust)
+    ("y" "Allow what the question is about; answer a question" duet-approval-allow)
     ("$" "Show the log" duet-log-show)
     (":" "Change options" duet-menu-customize)
     ("X" "Stop the server" duet-stop)
-    ("?" "Show the menu" duet-menu-or-help))
+    ("?" "Show the menu; at a question, explain its keys (twice: the menu)"
+     duet-menu-or-help duet-approval-help))
   "Keys, what each means, and the commands that do that.")
 
 (defconst duet-keys-test-views
@@ -136,7 +136,7 @@
   "Keymaps, and the views that they are of, in the order of the table.")
 
 (defconst duet-keys-test-written
-  '(duet-compose-mode-map duet-approval-edit-mode-map duet-reply-map)
+  '(duet-compose-mode-map duet-approval-edit-mode-map duet-approval-text-mode-map duet-reply-map)
   "Keymaps of text input, in which each letter inserts itself.")
 
 (defun duet-keys-test-bindings (name)

@@ -55,9 +55,9 @@
           (should-not (funcall enabled "Earlier Messages"))
           (set-buffer (nth 2 buffers))
           (duet-approvals--first)
-          (should (funcall enabled "Approve"))
+          (should (funcall enabled "Allow"))
           (goto-char (point-max))
-          (should-not (funcall enabled "Approve")))))))
+          (should-not (funcall enabled "Allow")))))))
 
 (ert-deftest duet-menu-bar-test-everywhere ()
   "All buffers of Duet have the menu, also before they show anything."
@@ -110,7 +110,7 @@
       (duet-approvals-flush)
       (call-interactively (cdar (duet-menu-bar-test-context "You asked")))
       (should (equal (current-kill 0) "Hello from the demo agent. You asked: hello"))
-      (call-interactively (alist-get "Approve" (duet-menu-bar-test-context "? Write")
+      (call-interactively (alist-get "Allow" (duet-menu-bar-test-context "? Write")
                                      nil nil #'equal))
       (duet-test-wait-for-state session 'completed))))
 
@@ -125,7 +125,7 @@
                    '((duet-diff-revert duet-diff-mode)
                      (duet-section-toggle duet-transcript-mode)
                      (duet-sessions-open duet-sessions-mode)
-                     (duet-approval-approve duet-approvals-mode duet-transcript-mode
+                     (duet-approval-allow duet-approvals-mode duet-transcript-mode
                                             duet-approval-view-mode)
                      (duet-approval-edit-send duet-approval-edit-mode)
                      (duet-continue duet-sessions-mode duet-transcript-mode duet-diff-mode)))

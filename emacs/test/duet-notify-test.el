@@ -45,7 +45,7 @@ FOCUS is the focus state of all frames."
   (duet-notify-test-with-project connection nil
     (duet-notify-test--turn connection)
     (duet-test-wait-for (cdr duet-notify-test--shown))
-    (should (equal (duet-notify-test--titles) '("An agent wants leave" "An agent is done")))
+    (should (equal (duet-notify-test--titles) '("An agent asks for permission" "An agent is done")))
     (should (equal (nth 1 (cadr duet-notify-test--shown)) "Write demo.txt\n1.1 hello"))
     ;; A click shows the session.
     (save-window-excursion
@@ -74,7 +74,7 @@ FOCUS is the focus state of all frames."
       (should-not duet-notify-test--shown))
     (let ((duet-notify 'approvals))
       (duet-notify-test--turn connection)
-      (should (equal (duet-notify-test--titles) '("An agent wants leave"))))
+      (should (equal (duet-notify-test--titles) '("An agent asks for permission"))))
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-notify-test-click ()
@@ -98,7 +98,7 @@ FOCUS is the focus state of all frames."
           (should (eq (duet-approval-here) approval))
           (should (get-text-property (point) 'duet-approval)))
         ;; An answered question is not shown any more.
-        (call-interactively #'duet-approval-approve)
+        (call-interactively #'duet-approval-allow)
         (duet-test-wait-for back)
         (should (length= back 1))
         (duet-test-listening ; the end of the turn may be reported meanwhile, too

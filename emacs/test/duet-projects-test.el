@@ -101,7 +101,7 @@ a project without one.  Each project has a session."
       (should (eq duet-connection connection)))))
 
 (ert-deftest duet-projects-test-narrow ()
-  "One key switches between the lists of a project and of all projects."
+  "`l' lists the sessions of a project, `P' those of all projects."
   (duet-projects-test-with-list (connection other)
     (ignore other)
     (duet-projects-test-go-to "here")
@@ -109,7 +109,9 @@ a project without one.  Each project has a session."
     (should (derived-mode-p 'duet-sessions-mode))
     (should (eq duet-connection connection))
     (should (equal (duet-session-name (duet-actions-session)) "quiet here"))
-    (duet-test-press "l" #'duet-projects)
+    (duet-test-press "l" #'duet)
+    (should (derived-mode-p 'duet-sessions-mode))
+    (duet-test-press "P" #'duet-projects)
     (should (derived-mode-p 'duet-projects-mode))
     (duet-projects-test-go-to "here")
     (duet-test-press "c" #'duet-projects-compose)
@@ -194,16 +196,11 @@ a project without one.  Each project has a session."
   (duet-projects-test-with-list (connection other)
     (ignore other)
     (duet-projects-test-go-to "here")
-    (should (equal (duet-menu--sessions-words) "Project"))
     (call-interactively #'duet-menu-sessions)
     (should (derived-mode-p 'duet-sessions-mode))
-    (should (equal (duet-menu--sessions-words) "Projects"))
-    (call-interactively #'duet-menu-sessions)
-    (should (derived-mode-p 'duet-projects-mode))
     (switch-to-buffer (duet-transcript-open
                        connection (car (duet-model-session-list
                                         (duet-connection-model connection)))))
-    (should (equal (duet-menu--sessions-words) "Sessions"))
     (call-interactively #'duet-menu-sessions)
     (should (derived-mode-p 'duet-sessions-mode))
     (should (eq duet-connection connection))))

@@ -32,6 +32,10 @@ The session has finished its first turn."
          (duet-test-wait-for-text (current-buffer) "That is all")
          ,@body))))
 
+(ert-deftest duet-reply-test-default ()
+  "A transcript has the box, unless the user has removed it."
+  (should (eq (eval (car (get 'duet-reply-box 'standard-value)) t) t)))
+
 (ert-deftest duet-reply-test-switched-on ()
   "A box that is enabled in an open transcript is at the bottom of its window."
   (duet-test-with-project connection
@@ -57,7 +61,7 @@ The session has finished its first turn."
   "RET sends the text at the end; messages appear before the box."
   (duet-reply-test-with (connection session)
     (goto-char (point-min))
-    (duet-test-press "c" #'duet-continue)
+    (duet-test-press "r" #'duet-continue)
     (duet-reply-test-type "quiet 2nd n x")
     (should (string-suffix-p "\n❯ quiet 2nd n x\n\n" (duet-test-text (current-buffer))))
     (duet-test-press "DEL" #'delete-backward-char 1)
@@ -172,7 +176,7 @@ The session has finished its first turn."
       (duet-test-press "C-c C-j" #'duet-approval-next)
       (should (get-text-property (point) 'duet-approval))
       (should (string-match-p "1 open: j\\_>" (duet-header session connection)))
-      (should (eq (key-binding "a") #'duet-approval-approve)))))
+      (should (eq (key-binding "y") #'duet-approval-allow)))))
 
 (ert-deftest duet-reply-test-answers ()
   "In the box, the keys of a question work after a prefix that the header names."
@@ -187,7 +191,7 @@ The session has finished its first turn."
                   (duet-reply-test-type "ad"))))
       (should-not (string-match-p "C-c C-q" (duet-header session connection)))
       (ask "hello")
-      (should (string-match-p "1 open: C-c C-j\\_>.*C-c C-q a approve, d deny"
+      (should (string-match-p "1 open: C-c C-j\\_>.*C-c C-q y Allow, n Deny"
                               (duet-header session connection)))
       (save-excursion
         (goto-char (point-min))
@@ -195,15 +199,15 @@ The session has finished its first turn."
       (duet-test-press "C-c C-q v" #'duet-approval-view)
       (should (derived-mode-p 'duet-approval-view-mode))
       (quit-window)
-      (duet-test-press "C-c C-q a" #'duet-approval-approve)
+      (duet-test-press "C-c C-q y" #'duet-approval-allow)
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-test-demo-file connection) "Turn 2: hello\n"))
       (ask "hello again")
-      (duet-test-press "C-c C-q d" #'duet-approval-deny)
+      (duet-test-press "C-c C-q n" #'duet-approval-deny)
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-test-demo-file connection) "Turn 2: hello\n"))
       (ask "ask")
-      (should (string-match-p "C-c C-q r answer" (duet-header session connection)))
+      (should (string-match-p "C-c C-q r Answer" (duet-header session connection)))
       (let ((last-command-event ?2))
         (duet-test-press "C-c C-q 2" #'duet-approval-choose))
       (duet-test-wait-for-text (current-buffer) "You answered: green")
@@ -211,7 +215,7 @@ The session has finished its first turn."
       (should (equal (duet-compose--text) "adadad"))
       (duet-test-wait-for-state session 'completed)
       (duet-test-should-say "No question is here; C-c C-j goes to the next one"
-        (call-interactively #'duet-approval-approve)))))
+        (call-interactively #'duet-approval-allow)))))
 
 (ert-deftest duet-reply-test-header ()
   "The header line is redrawn when point enters or leaves the box."
@@ -332,7 +336,7 @@ This also works from a compose buffer."
         (switch-to-buffer (duet-transcript-open connection session))
         (should-not (duet-section-get 'reply))
         (duet-test-should-say "No prompt box" (call-interactively #'duet-reply-send))
-        (duet-test-press "c" #'duet-continue)
+        (duet-test-press "r" #'duet-continue)
         (should (derived-mode-p 'duet-compose-mode))))))
 
 (provide 'duet-reply-test)

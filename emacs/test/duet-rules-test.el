@@ -24,7 +24,7 @@
         (duet-test-wait-for-state session 'completed)
         (duet-test-press "g" #'duet-rules-refresh)
         (duet-test-wait-for-text (current-buffer)
-                                 "^ allow +Write +\\./\\* +1 hello *$")
+                                 "^ allow +Write +\\./\\*\\* +1 hello *$")
         (goto-char (point-min))
         (duet-test-press "k" #'duet-rules-take-back)
         (duet-test-wait-for-text (current-buffer) "No rules yet")

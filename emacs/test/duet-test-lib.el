@@ -33,6 +33,9 @@
 ;; Prompts of tests do not go into the user's history.
 (setq duet-compose-history-file nil)
 
+;; Most tests are about a transcript without the reply box.
+(setq duet-reply-box nil)
+
 (defconst duet-test-deadline 180
   "Maximum time of a wait in seconds; only a broken server takes that long.")
 

@@ -50,12 +50,13 @@
                                   (duet-test-wait-for (car (duet-session-approvals session))))
                                  :decision "approve"))
         (duet-test-wait-for-state session 'completed))
-      (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo")
+      (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*● Write demo")
+      (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*I wrote.*That is all")
       (let ((text (funcall shown buffer)))
-        (should (equal (length text) 14))
+        (should (equal (length text) 12))
         (kill-buffer buffer)
         (setq buffer (duet-transcript-open connection session))
-        (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*= shows how$")
+        (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*● Write demo")
         ;; Earlier messages arrive later.
         (duet-test-wait-for (equal (funcall shown buffer) text))))))
 
@@ -76,7 +77,7 @@
                                  :decision "approve"))
         (duet-test-wait-for-state session 'completed))
       (duet-test-wait-for-text buffer "You asked: quiet second")
-      (duet-test-wait-for-text buffer "± demo\\(.*\n\\)*I wrote\\(.*\n\\)*❯ quiet second"))))
+      (duet-test-wait-for-text buffer "● Write demo\\(.*\n\\)*I wrote\\(.*\n\\)*❯ quiet second"))))
 
 (ert-deftest duet-transcript-test-answers-stay ()
   "Answers stay in the transcript, also when it is reopened."
@@ -85,7 +86,7 @@
                    '(("quiet ask" (:decision "respond" :comment "red")
                       "^❯ .+\\?\n  red\n")
                      ("permit:1" (:decision "deny" :comment "not today")
-                      "^❯ Denied by you.*: .+\n  not today\n")))
+                      "^⊘ .*\n\\(  .*\n\\)*  not run: denied by you.*: not today\n")))
       (let* ((session (duet-test-launch connection prompt))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-text buffer (concat "^❯ " prompt))
@@ -107,12 +108,13 @@
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session))
            (approval (duet-test-wait-for (car (duet-session-approvals session)))))
-      (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
       (duet-test-request connection 'approval.decide
                          (list :approval (duet-approval-id approval) :decision "approve"
                                :updated_input (list :content "one\ntwo\n")))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "^❯ Allowed by you, with another input: ")
+      (duet-test-wait-for-text buffer "^❯ Allowed by you, with an edit: ")
+      (duet-test-wait-for-text buffer "That is all")
+      (should-not (string-match-p "^±" (duet-test-text buffer)))
       (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n  @@ demo.txt:1\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()

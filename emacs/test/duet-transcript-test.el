@@ -28,10 +28,15 @@
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for-state session 'waiting_input)
-      (duet-test-wait-for-text buffer "^○ Write demo.txt \\+1 −0$")
       (duet-test-wait-for-text buffer "^Plan\n  ✓ Read the request\n  ▸ Edit demo.txt\n  ○ Sum up$")
-      (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
+      (duet-test-wait-for (duet-session-approvals session))
       (with-current-buffer buffer
+        (duet-approvals--footer)
+        ;; The question shows the change, directly above the keys; the tool call does not.
+        (should (string-match-p
+                 "\n\n\\? Write  demo.txt \\+1 −0\n  @@ demo.txt:1\n  \\+Turn 1: hello\n  \\[y\\] Allow"
+                 (duet-test-text buffer)))
+        (should-not (string-match-p "^○ Write" (duet-test-text buffer)))
         (goto-char (point-min))
         (search-forward "+Turn 1")
         (should (eq (get-text-property (point) 'face) 'diff-added))
@@ -43,11 +48,13 @@
                            (list :approval (duet-approval-id approval)
                                  :decision "approve")))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "^● Write demo.txt")
-      (duet-test-wait-for-text buffer "^± demo.txt \\+1 −0")
+      (duet-test-wait-for-text buffer "^● Write demo.txt \\+1 −0\n  @@ demo.txt:1")
+      (duet-test-wait-for-text buffer "That is all")
+      ;; The change of the turn is the same.
+      (should-not (string-match-p "^±" (duet-test-text buffer)))
       (with-current-buffer buffer
         (goto-char (point-min))
-        (search-forward "± demo")
+        (search-forward "@@ demo")
         (save-window-excursion
           (duet-transcript-visit)
           (should (equal (file-name-nondirectory buffer-file-name) "demo.txt")))))))
@@ -221,19 +228,19 @@
                                 (duet-test-wait-for (car (duet-session-approvals session))))
                                :decision "approve"))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "^± demo.txt \\+1 −0")
+      (duet-test-wait-for-text buffer "^● Write demo.txt \\+1 −0")
       (save-window-excursion
         (dolist (press (list (lambda () (duet-test-press "RET" #'duet-transcript-visit))
                              (lambda () (duet-test-click #'duet-transcript-visit-mouse))))
           (switch-to-buffer buffer)
           (goto-char (point-min))
-          (search-forward "± demo")
+          (search-forward "@@ demo")
           (funcall press)
           (should (equal (file-name-nondirectory (buffer-file-name (window-buffer)))
                          "demo.txt")))
         (switch-to-buffer buffer)
         (delete-file (expand-file-name "demo.txt" (duet-connection-root connection)))
-        (search-backward "± demo")
+        (search-backward "@@ demo")
         (duet-test-should-say "File .*demo.txt no longer exists"
           (duet-test-press "RET" #'duet-transcript-visit))
         ;; A heading without a file folds; the text below it does not.
@@ -269,7 +276,7 @@
         (should-not (duet-session-archived session))
         ;; The prompt stays in its buffer.
         (save-window-excursion
-          (duet-test-press "c" #'duet-continue)
+          (duet-test-press "r" #'duet-continue)
           (duet-test-listening
             (duet-test-write-and-send "quiet more")
             (should (duet-test-heard "not sent: .*not running")))

@@ -8,6 +8,10 @@ ALL = {}
 SCREENS = {"update": False, "deadline": DEADLINE}
 
 
+# Most scenarios are about a transcript without the reply box (`run` sets that); this gives the default back.
+BOX = "(makunbound 'duet-reply-box)\n"
+
+
 def scenario(function):
     """Adds a scenario: a function of a home directory and an Emacs to start there."""
     ALL[function.__name__] = function

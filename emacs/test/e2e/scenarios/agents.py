@@ -74,7 +74,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
     terminal.see(r"^Mode ask, model large, thinking low\.")
     terminal.see(r"^ ● completed · [0-9.]+ · choosy")
     # In the box, word by word.
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("/mod")
     terminal.press("Tab")
     terminal.see(r"^❯ /mode$")
@@ -92,7 +92,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
     terminal.see(r"^❯ go on\n(.*\n)*Mode ask, model small, thinking high\.")
     terminal.see(r"^ ● completed · [0-9.]+ · choosy · Small")
     # An unknown value.
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("/model gigantic and on")
     terminal.press("Enter")
     terminal.see(r"^/model gigantic is unknown; known are: large, small$")

@@ -31,7 +31,7 @@ def notifies(home, emacs):
     terminal.see(r"^Has the focus: t$")
     ask(terminal, "hello")
     terminal.see(r"Duet\[1!\]")
-    terminal.press("j", "a")
+    terminal.press("j", "y")
     terminal.see(r"^ ● completed")
     terminal.see_no(r"Duet\[")
     expect(told() == "", "one who looks was told", terminal)
@@ -39,9 +39,9 @@ def notifies(home, emacs):
     terminal.see(r"^Has the focus: nil$")
     ask(terminal, "once more", key="r")
     terminal.see(r"Duet\[1!\]")
-    question = "An agent wants leave: Write demo.txt, 1.2 hello\n"
+    question = "An agent asks for permission: Write demo.txt, 1.2 hello\n"
     wait_for(lambda: told() == question, "a question to be told", screen=terminal.screen)
-    terminal.press("j", "a")
+    terminal.press("j", "y")
     terminal.see(r"^ ● completed")
     wait_for(lambda: told() == question + "An agent is done: 1.2 hello\n", "an end to be told", screen=terminal.screen)
     terminal.focus(True)

@@ -69,18 +69,18 @@ def quits_questions(home, emacs):
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
     terminal.press("j")
-    for keys, prompt in ("C-u d", r"^Why not Write demo\.txt\?"), ("s", r"^Unasked in this session from now on, Write of files"), \
-            ("P", r"^Unasked in this project from now on, Write of files"):
+    for keys, prompt in ("C-u n", r"^Why not Write demo\.txt\?"), ("s", r"^Always in this session, Write of files"), \
+            ("p", r"^Always in this project, Write of files"):
         terminal.press(*keys.split())
         terminal.see(prompt)
         terminal.quit()
         terminal.see(r"^\? Write +demo\.txt")
     terminal.press("e")
-    terminal.see(r"Turn 1: hello\\n")
+    terminal.see(r"Allow with your edit")
     terminal.quit()
     terminal.press("C-c", "C-k")
     terminal.see(r"Duet\[1!\]")
-    terminal.see_no(r"Turn 1: hello\\n")
+    terminal.see_no(r"Allow with your edit")
     see_clean_log(terminal)
     expect(home.read("demo.txt") is None, "the file was written", terminal)
 
@@ -91,7 +91,7 @@ def quits_emacs(home, emacs):
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:5000@20")
     terminal.see(r"chunk \d+ ")
-    terminal.press("c")
+    terminal.press("r")
     terminal.see(r"C-c C-c send")
     terminal.type("half a thought")
     terminal.see(r"^half a thought")

@@ -3,7 +3,7 @@
 import os
 import re
 
-from steps import SCREENS, ask, scenario, start
+from steps import BOX, SCREENS, ask, scenario, start
 from terminal import settled, wait_for
 
 README = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "..", "..", "README.md")
@@ -41,16 +41,17 @@ def compare(terminal, number, words):
 @scenario
 def readme_screens(home, emacs):
     """The README shows the list of sessions and the transcript as Emacs draws them."""
+    home.init(BOX)
     terminal = start(home, emacs, lines=36)
     ask(terminal, "quiet tools:3")
     terminal.see(r"^ ● +completed +[0-9]+ quiet tools:3")
-    terminal.press("C-x", "1", "l")
+    terminal.press("C-x", "1", "M-<", "l")
     terminal.see_no(r"\(Duet\)")
     ask(terminal, "Greet the README's reader")
     terminal.see(r"^\? Write +demo\.txt")
-    terminal.see(r"\[a\] approve")
-    terminal.press("j")
-    terminal.see_cursor_at(r"\[a\] approve")
+    terminal.see(r"\[y\] Allow")
+    terminal.press("C-c", "C-j")
+    terminal.see_cursor_at(r"^\? Write +demo\.txt")
     terminal.press("C-x", "1")
     terminal.see_no(r"Duet-Sessions")
     terminal.press("M-<")
@@ -60,7 +61,7 @@ def readme_screens(home, emacs):
     terminal.see(r"^ \? +waiting for you")
     ask(terminal, "quiet stream:3000@10")
     terminal.see(r"^ ◐ +running")
-    terminal.press("C-x", "1", "l")
+    terminal.press("C-x", "1", "M-<", "l")
     terminal.see_no(r"\(Duet\)")
     terminal.see(r"^ ◐ +running.*\n \? +waiting for you.*\n ● +completed")
     terminal.press("M-<")

@@ -1,17 +1,17 @@
 """The box at the end of a transcript for the next prompt."""
 
-from steps import ask, scenario, start
+from steps import BOX, ask, scenario, start
 
 
 @scenario
 def replies_in_the_transcript(home, emacs):
     """RET sends the text at the end, and typed text is never a command."""
-    home.init("(setq duet-reply-box t)\n")
+    home.init(BOX)
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet first")
     terminal.see(r"^ ● completed")
     terminal.see(r"^❯ quiet first\n\nHello(.*\n)+❯ *$")
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("quiet a second one")
     terminal.see(r"^❯ quiet first\n\nHello(.*\n)+❯ quiet a second one$")
     terminal.press("Enter")
@@ -33,9 +33,9 @@ def replies_in_the_transcript(home, emacs):
     terminal.see(r"^\? Write +demo\.txt(.*\n)+❯ add$")
     terminal.see(r"Duet\[1!\]")
     terminal.press("M-<")
-    terminal.press("a")
+    terminal.press("y")
     terminal.see(r"^ ● completed")
-    terminal.press("c")
+    terminal.press("r")
     terminal.see(r"^❯ add$")
 
 
@@ -53,13 +53,13 @@ def counts_the_seconds(home, emacs):
 @scenario
 def sends_now_while_the_agent_works(home, emacs):
     """While the agent works, C-c C-n sends it the text, and RET queues the text."""
-    home.init("(setq duet-reply-box t)\n")
+    home.init(BOX)
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet slow permit:1")
     terminal.see(r"^\? Bash +\$ echo 1")
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("Use the other file")
-    terminal.see(r"^ \? waiting for you · .*1 open: C-c C-j · C-c C-q a approve, d deny · C-c C-n now")
+    terminal.see(r"^ \? waiting for you · .*1 open: C-c C-j · C-c C-q y Allow, n Deny · C-c C-n now")
     terminal.press("C-c", "C-n")
     terminal.see(r"^Sent: the agent has it$")
     terminal.see(r"^❯ Use the other file$")
@@ -68,7 +68,7 @@ def sends_now_while_the_agent_works(home, emacs):
     terminal.see(r"^Queued: it runs when this turn has ended$")
     terminal.press("C-c", "C-j")
     terminal.see_no(r"C-c C-n now")
-    terminal.press("a")
+    terminal.press("y")
     terminal.see(r"^❯ Use the other file\n\nYou said meanwhile: Use the other file That is all\. *\n\n❯ quiet after that\n\nHello")
     terminal.see(r"^ ● completed")
 
@@ -76,17 +76,17 @@ def sends_now_while_the_agent_works(home, emacs):
 @scenario
 def answers_from_the_box(home, emacs):
     """The header line names keys that answer the question while point is in the box."""
-    home.init("(setq duet-reply-box t)\n")
+    home.init(BOX)
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet permit:2")
     terminal.see(r"^\? Bash +\$ echo 1")
-    terminal.press("M-<", "c")
+    terminal.press("M-<", "r")
     terminal.type("quiet a draft")
-    terminal.see(r"^ \? waiting for you · .*1 open: C-c C-j · C-c C-q a approve, d deny")
-    terminal.press("C-c", "C-q", "a")
+    terminal.see(r"^ \? waiting for you · .*1 open: C-c C-j · C-c C-q y Allow, n Deny")
+    terminal.press("C-c", "C-q", "y")
     terminal.see(r"^\? Bash +\$ echo 2(.*\n)+❯ quiet a draft$")
-    terminal.press("C-c", "C-q", "d")
+    terminal.press("C-c", "C-q", "n")
     terminal.see(r"^ ● completed")
     terminal.see(r"^❯ quiet a draft$")
-    terminal.press("C-c", "C-q", "a")
+    terminal.press("C-c", "C-q", "y")
     terminal.see(r"^No question is here; C-c C-j goes to the next one$")
