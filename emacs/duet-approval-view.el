@@ -490,40 +490,24 @@ Further lines are indented, so that none looks like another member."
 (defvar-local duet-approval-edit--input nil
   "The whole input of the tool, as JSON, if the buffer shows one member.")
 
-(defconst duet-approval-edit--texts
-  '(:content :contents :text :new_string :newString :new_text :newText :new_str :file_text)
-  "Members of a tool's input that have the new text of a file.")
+(defun duet-approval-edit--text-member (data)
+  "Return the member to edit as text of a question's DATA: its key and its text.
+The server names it.  Return nil if there is none, or if its characters are
+not all visible: then the user edits JSON, which shows their codes."
+  (when-let* ((name (duet-get-string data :input_text_member))
+              (key (intern (concat ":" name)))
+              (text (duet-get-string data :tool_input key)))
+    (and (equal (duet-visible text) text)
+         (cons key text))))
 
-(defconst duet-approval-edit--paths
-  '(:file_path :filePath :path :notebook_path)
-  "Members of a tool's input that name a file.")
-
-(defun duet-approval-edit--text-member (input)
-  "Return the member of INPUT to edit as text: a cons of its key and its text.
-Return nil if there is none, or more than one, or if its characters are not
-all visible: then the user edits JSON, which shows their codes."
-  (when (and (consp input) (keywordp (car input)))
-    (let* ((keys (cl-loop for (key value) on input by #'cddr
-                          when (and (stringp value)
-                                    (or (eq key :command)
-                                        (memq key duet-approval-edit--texts)))
-                          collect key))
-           (text (and keys (null (cdr keys)) (plist-get input (car keys)))))
-      (and text
-           (or (eq (car keys) :command)
-               (cl-some (lambda (key) (stringp (plist-get input key)))
-                        duet-approval-edit--paths))
-           (equal (duet-visible text) text)
-           (cons (car keys) text)))))
-
-(defun duet-approval-edit--mode (input member)
-  "Return the major mode for MEMBER of INPUT, by the name of its file.
+(defun duet-approval-edit--mode (data member)
+  "Return the major mode for MEMBER of the input in DATA, by the name of its file.
 The text itself is the agent's, and does not choose a mode."
-  (let ((mode (if (eq member :command) 'sh-mode
-                (let ((path (cl-some (lambda (key) (plist-get input key))
-                                     duet-approval-edit--paths)))
-                  (assoc-default (file-name-nondirectory path) auto-mode-alist
-                                 #'string-match-p)))))
+  (let* ((paths (duet-get-strings data :paths))
+         (mode (cond ((eq member :command) 'sh-mode)
+                     ((and paths (null (cdr paths)))
+                      (assoc-default (file-name-nondirectory (car paths)) auto-mode-alist
+                                     #'string-match-p)))))
     (if (and mode (symbolp mode) (fboundp mode)) mode 'text-mode)))
 
 (defvar duet-approval-edit-mode-map
@@ -604,8 +588,9 @@ Earlier edits are kept."
             approval connection
             (let ((json-null :null))
               (duet-approval--json (duet-get result :approval :tool_input)))
-            (duet-get result :approval :tool_input))))))
-     (t (duet-approval-edit--open approval connection (duet-approval--json input) input)))))
+            (duet-get result :approval))))))
+     (t (duet-approval-edit--open approval connection (duet-approval--json input)
+                                  (duet-approval-data approval))))))
 
 (defun duet-approval--ambiguous-p (input)
   "Return non-nil if INPUT is nil or contains nil, which is null or {}."
@@ -614,10 +599,10 @@ Earlier edits are kept."
         ((consp input) (cl-loop for (_ value) on input by #'cddr
                                 thereis (duet-approval--ambiguous-p value)))))
 
-(defun duet-approval-edit--open (approval connection json input)
-  "Show a buffer to edit INPUT, the input of the tool of APPROVAL.
-JSON is the text of INPUT.  CONNECTION is the connection of APPROVAL."
-  (let* ((member (duet-approval-edit--text-member input))
+(defun duet-approval-edit--open (approval connection json data)
+  "Show a buffer to edit the input in DATA, that of the tool of APPROVAL.
+JSON is the text of the input.  CONNECTION is the connection of APPROVAL."
+  (let* ((member (duet-approval-edit--text-member data))
          (buffer (generate-new-buffer
                   (format "*duet edit: %s*" (duet-approval-name approval)))))
     (with-current-buffer buffer
@@ -626,7 +611,7 @@ JSON is the text of INPUT.  CONNECTION is the connection of APPROVAL."
                  (insert (duet-visible-json json) "\n"))
         (insert (cdr member))
         ;; A mode that fails must not keep the user from the text.
-        (condition-case err (funcall (duet-approval-edit--mode input (car member)))
+        (condition-case err (funcall (duet-approval-edit--mode data (car member)))
           (error (duet-log "The mode for an edit: %s" (error-message-string err))
                  (fundamental-mode)))
         (setq duet-approval-edit--member (car member)

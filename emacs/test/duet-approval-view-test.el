@@ -254,25 +254,23 @@ The JSON has only the other members of the input."
         (duet-test-press "C-c C-c" #'duet-approval-edit-send)))))
 
 (ert-deftest duet-approval-view-test-text-member ()
-  "One new text, or a command, is edited as text; all else as JSON."
-  (pcase-dolist (`(,input ,text ,mode)
-                 '(((:file_path "/x/a.py" :content "a = 1") "a = 1" python-mode)
-                   ((:file_path "/x/a.el" :old_string "1" :new_string "2") "2" emacs-lisp-mode)
-                   ((:file_path "/x/unknown" :content "-*- mode: emacs-lisp -*-")
+  "The text that the server names is edited as text; all else as JSON."
+  (pcase-dolist (`(,input ,member ,path ,text ,mode)
+                 '(((:content "a = 1") "content" "/x/a.py" "a = 1" python-mode)
+                   ((:old_string "1" :new_string "2") "new_string" "a.el" "2" emacs-lisp-mode)
+                   ((:content "-*- mode: emacs-lisp -*-") "content" "/x/unknown"
                     "-*- mode: emacs-lisp -*-" text-mode)
-                   ((:command "make all" :timeout 5) "make all" sh-mode)
-                   ((:file_path "/x/a" :content "a" :new_string "b") nil nil)
-                   ((:content "no file") nil nil)
-                   ((:file_path "/x/a" :edits [(:old_string "a" :new_string "b")]) nil nil)
+                   ((:command "make all" :timeout 5) "command" nil "make all" sh-mode)
+                   ((:content "no file") "content" nil "no file" text-mode)
+                   ((:content "not named") nil "/x/a" nil nil)
                    ;; An invisible character has to be seen.
-                   ((:file_path "/x/a" :content "a\u202eb") nil nil)
-                   ((:command ["make" "all"]) nil nil)
-                   ("text" nil nil)
-                   (nil nil nil)))
-    (let ((member (duet-approval-edit--text-member input)))
-      (should (equal (list input (cdr member)) (list input text)))
-      (when member
-        (should (eq (duet-approval-edit--mode input (car member)) mode))))))
+                   ((:content "a\u202eb") "content" "/x/a" nil nil)))
+    (let* ((data (list :tool_input input :input_text_member member
+                       :paths (and path (vector path))))
+           (found (duet-approval-edit--text-member data)))
+      (should (equal (list input (cdr found)) (list input text)))
+      (when found
+        (should (eq (duet-approval-edit--mode data (car found)) mode))))))
 
 (ert-deftest duet-approval-view-test-closes ()
   "A decision closes the view of the question, also from another window."
