@@ -34,6 +34,7 @@ import (
 
 const longHelp = `Work with coding agents, on a terminal or from an editor.
 
+Usage:
   duet-rpc                    open a session with an agent; /help lists its keys
   duet-rpc "fix the test"     open a session with this prompt
   duet-rpc -c                 continue the last session

@@ -302,6 +302,7 @@ func talkCommands() []talkCommand {
 		{"mode", "[MODE]", "list the permission modes, or choose one", (*talking).chooseMode},
 		{"diff", "", "show the changes of the last turn", afterTurn((*talking).diff)},
 		{"review", "", "accept or revert each change", afterTurn((*talking).review)},
+		{"fork", "", "begin another session that shares this one up to its last turn", afterTurn((*talking).forkHere)},
 		{"rewind", "[ID]", "go back to before the last turn, or another one: files and session", afterTurn((*talking).rewind)},
 		{"worktree", "", "have the next new session work in a git worktree, or not", (*talking).inWorktree},
 		{"land", "[METHOD]", "bring the changes in the worktree to your branch: merge, squash, rebase or patch", afterTurn((*talking).land)},
@@ -358,7 +359,7 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 		{"C-s", "send at once, if the agent takes prompts while it works; else as the next prompt"},
 		{"M-RET, C-j, \\ RET", "a new line"},
 		{"TAB", "complete a /command or an @file, which is sent along"},
-		{"up, down", "earlier prompts"},
+		{"up, down", "earlier prompts; in an empty box, up takes a queued prompt back"},
 		{"C-r", "find an earlier prompt that contains the typed text"},
 		{"S-TAB", "the next permission mode: default, acceptEdits, plan"},
 		{"C-x C-e", "write the prompt in $VISUAL or $EDITOR"},
@@ -568,6 +569,18 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	t.view.Note(fmt.Sprintf("your next prompt continues from before %s; /resume %d returns to the session as it was", session.Name,
 		session.Session))
 	t.talk.Write(r.Prompt)
+	return nil
+}
+
+func (t *talking) forkHere(ctx context.Context, c *client.Client, _ string) error {
+	s := t.talk.Session
+	if t.talk.IsBusy() {
+		return fmt.Errorf("%s still works: wait for its end, or interrupt it", s.Name)
+	}
+	t.set.agent, t.fork = s.Agent, s.ID
+	t.talk.Show(protocol.Turn{})
+	t.describe(ctx, c)
+	t.view.Note(fmt.Sprintf("your next prompt begins a session that shares this one up to %s; /resume %d returns", s.Name, s.Session))
 	return nil
 }
 

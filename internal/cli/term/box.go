@@ -23,6 +23,9 @@ type Box struct {
 	// and how many bytes of that end they replace.
 	Complete func(line string, isFirst bool) (replaces int, candidates []Candidate)
 
+	// Queues says that texts that were sent wait in a queue of the owner.
+	Queues bool
+
 	area  textarea.Model
 	keys  keyDecoder
 	isC_x bool // C-x was pressed
@@ -60,6 +63,7 @@ const (
 	EditorKey           // C-x C-e
 	ModeKey             // S-TAB
 	RedrawKey           // C-l
+	TakeBackKey         // up in an empty box, if there is a queue
 	mostPopup    = 6    // candidates shown at once
 	mostBoxRows  = 8    // rows of text
 	longPaste    = 12   // lines of pasted text from which on it is shown as a place
@@ -275,6 +279,9 @@ func (b *Box) press(k tea.KeyPressMsg) BoxKey {
 		if b.shows() {
 			b.selected, b.moved = max(0, b.selected-1), true
 			return NoKey
+		}
+		if b.Queues && b.IsEmpty() {
+			return TakeBackKey
 		}
 		if b.isOnFirstRow() {
 			b.recall(b.at - 1)

@@ -494,6 +494,7 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 			a.early = keys
 			return nil
 		}
+		t.box.Queues = len(t.queued) > 0
 		key, rest := t.box.Take(keys)
 		keys = rest
 		switch key {
@@ -529,11 +530,38 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 			if err := t.NextMode(ctx, a.hub); err != nil {
 				t.view.Note(InDialogue(err).Error())
 			}
+		case term.TakeBackKey:
+			if err := t.takeBack(ctx, a); err != nil {
+				t.view.Note(InDialogue(err).Error())
+			}
 		case term.RedrawKey:
 			t.view.hide()
 			fmt.Fprint(t.view.out, "\x1b[H\x1b[2J")
 		}
 	}
+}
+
+// takeBack takes the last queued prompt back into the box.
+func (t *Talk) takeBack(ctx context.Context, a *asker) error {
+	last := t.queued[len(t.queued)-1]
+	now, _, err := hubclient.Turn(ctx, a.hub, last.session)
+	if err != nil {
+		return err
+	}
+	if now.State == hubclient.Queued {
+		err = a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(last.session), Reason: "taken_back"}, nil)
+	}
+	switch {
+	case err != nil:
+		return err
+	case now.State != hubclient.Queued:
+		t.view.Note("the agent has this prompt already")
+		t.queued = t.queued[:len(t.queued)-1]
+		return nil
+	}
+	t.queued = t.queued[:len(t.queued)-1]
+	t.box.Set(last.text)
+	return nil
 }
 
 // typedEarly handles keys for the box that could not be handled when they came. t may be nil.

@@ -506,7 +506,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	out := s.Run("approvals", "--json")
 	id := regexp.MustCompile(`"approval": *"([^"]*)"`).FindStringSubmatch(out)
 	require.NotNil(t, id, out)
-	s.Run("approvals", "approve", id[1])
+	s.Run("approvals", "allow", id[1])
 	require.Nil(t, c.result(turn).Error)
 	c.Until("the withdrawal of the question", func() bool { return len(c.reported) > 0 })
 	c.choose(question, "reject_once") // too late: the program has withdrawn the question

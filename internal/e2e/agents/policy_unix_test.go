@@ -114,7 +114,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		if odd {
 			assert.Contains(t, string(question.Raw), "input_ambiguity")
 			assert.Contains(t, shown, "programs may read this input differently", call)
-			_, err := s.Command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
+			_, err := s.Command("approvals", "allow", question.Data.ApprovalID, "--scope", "session")
 			assert.ErrorContains(t, err, "once", "an ambiguous input cannot become a rule")
 		} else {
 			assert.NotContains(t, string(question.Raw), "input_ambiguity")

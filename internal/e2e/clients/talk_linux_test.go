@@ -51,7 +51,9 @@ func TestASessionOnATerminal(t *testing.T) {
 
 	// A prompt sent during a turn waits. C-c interrupts only the turn.
 	p.presses("quiet tools:1 hang\r", "✓ Bash")
-	p.presses("quiet next\r", "⧗ quiet next")
+	p.presses("quiet wrong\r", "⧗ quiet wrong")
+	p.presses("\x1b[A", "quiet wrong") // takes it back
+	p.presses("\x15quiet next\r", "⧗ quiet next")
 	p.signal(os.Interrupt)
 	p.sees("interrupting", "interrupted", "You asked: quiet next", idleFooter)
 
@@ -63,21 +65,23 @@ func TestASessionOnATerminal(t *testing.T) {
 	// All turns belong to one session, and prompt -c continues it.
 	editor := s.Start()
 	list := editor.Sessions()
-	require.Len(t, list, 4)
+	require.Len(t, list, 5) // with the prompt that was taken back
 	for _, session := range list {
 		assert.Equal(t, list[0].ThreadID, session.ThreadID)
 	}
 	editor.Leave()
 	p = startTalk(s, t, "prompt", "-c", "--mode", "plan")
-	p.sees("after 1.4", idleFooter)
+	p.sees("after 1.5", idleFooter)
 	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · plan · ", idleFooter)
 	p.leaves()
 
 	// A text without a command opens a session with it, also the last one, whose end is on the screen.
 	p = startTalk(s, t, "-c", "quiet sixth time")
-	p.sees("lines of the session above: duet-rpc session show --transcript 1", "❯ quiet fifth", "after 1.5", "You asked: quiet sixth time", idleFooter)
+	p.sees("lines of the session above: duet-rpc session show --transcript 1", "❯ quiet fifth", "after 1.6", "You asked: quiet sixth time", idleFooter)
 	p.presses("/new\r", idleFooter)
-	p.presses("/resume 1\r", "❯ quiet sixth time", "after 1.6", idleFooter)
+	p.presses("/resume 1\r", "❯ quiet sixth time", "after 1.7", idleFooter)
+	p.presses("/fork\r", "shares this one up to 1.7", idleFooter)
+	p.presses("quiet forked\r", "You asked: quiet forked", idleFooter)
 	p.leaves()
 	p = startTalk(s, t, "quiet seventh time")
 	p.sees("You asked: quiet seventh time", idleFooter)
