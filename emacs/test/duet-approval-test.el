@@ -119,7 +119,7 @@
 
 (ert-deftest duet-approval-test-help ()
   "`?' explains the keys of a question; the second `?' shows the menu."
-  (dolist (case '(("hello" "^y +Allow +The tool runs, this once\\.$" "^p +Always in this project"
+  (dolist (case '(("hello" "^y +Allow +The tool runs this once\\.$" "^p +Always in this project"
                    "^\\? +More")
                   ("quiet ask" "^r +Answer" "^n +Decline" "^2 +green +Gives this answer")))
     (duet-test-with-question (connection session approval) (car case)

@@ -188,7 +188,7 @@ def does_not_deny_by_moving(home, emacs):
     terminal.see(r"^Always in this project, Write of files: ")
     terminal.quit()
     terminal.press("?")
-    terminal.see(r"^y +Allow +The tool runs, this once\.$")
+    terminal.see(r"^y +Allow +The tool runs this once\.$")
     terminal.press("C-p", "n", "n")
     terminal.see(r"^n denies Write demo\.txt: press it again, or TAB moves on$")
     terminal.see(r"^\? Write(.*\n)+ +\[y\] Allow  \[n\] Deny")  # the question is visible
