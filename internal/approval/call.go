@@ -358,6 +358,7 @@ func isInPath(effect, pattern, name string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
 	}
+	above = cmp.Or(above, "/") // of /**
 	for dir := path.Dir(name); ; {
 		if ok, err := path.Match(above, dir); ok && err == nil {
 			return effect == config.EffectDeny || !isInGit(strings.TrimPrefix(name, strings.TrimSuffix(dir, ".")))

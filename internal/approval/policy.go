@@ -115,7 +115,7 @@ func (p *Policy) locate(c *Call, cwd string) {
 	c.inside = insideOf(cmp.Or(in.Worktree, p.root), cwd)
 }
 
-// placeOf returns where the files of a session with directory cwd are.
+// directoriesOf returns where the files of a session with directory cwd are.
 func (p *Policy) directoriesOf(cwd string) Directories {
 	in := Directories{Root: p.root, CWD: cwd}
 	if p.Worktree != nil {

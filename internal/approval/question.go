@@ -138,8 +138,8 @@ func (in *Inbox) announce(t store.Tx, turn domain.Turn, p domain.Payload) error 
 	return err
 }
 
-// Requested returns a question as an event. Data too long for an event is only in the approval. in is
-// where its session works.
+// Requested returns a question as an event. Data too long for an event is only in the approval. in are
+// the directories of its session.
 func Requested(a domain.Approval, in Directories) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
@@ -179,8 +179,8 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	}
 }
 
-// RulePreview returns the rule that a decision on a question would create in a session that works
-// in a place, or nil if it cannot become a rule.
+// RulePreview returns the rule that a decision on a question would create in a session with these
+// directories, or nil if it cannot become a rule.
 func RulePreview(a domain.Approval, in Directories) *domain.RulePreview {
 	if rule, ok := rulePreview(a, in); ok {
 		return &rule

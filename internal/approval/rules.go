@@ -160,8 +160,8 @@ var errNoPattern = errors.New("the rule is for no command and no files")
 
 // rulesFor returns the rules that a decision on an approval becomes. They match the tool and no
 // more than the question needs: the same command, the files of the project, or those of another
-// directory, or, for an unnamed tool, the same input. An input with several readings gets one rule per reading; a command with
-// several readings does so only if denied.
+// directory, or, for an unnamed tool, the same input. An input with several readings gets one rule per
+// reading; a command with several readings does so only if denied.
 //
 // The error is [errNoPattern] if s.Pattern cannot apply.
 func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {

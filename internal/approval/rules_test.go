@@ -75,6 +75,11 @@ func TestARuleForFilesIsForTheProject(t *testing.T) {
 		assert.Empty(t, rulingOn(p, edit(other...), session, domain.Turn{}, inProject...), other)
 	}
 
+	whole := NewPolicy("/", nil) // a project in a container
+	inWhole := must(rulesFor(edit("/app/a.go"), ruleSpec{Effect: config.EffectAllow, Directories: whole.directoriesOf("/")}))(t)
+	assert.Equal(t, "true rule=project", rulingOn(whole, edit("/etc/deep/b"), domain.Session{CWD: "/"}, domain.Turn{}, inWhole...))
+	assert.Empty(t, rulingOn(whole, edit("/.git/config"), domain.Session{CWD: "/"}, domain.Turn{}, inWhole...))
+
 	elsewhere := must(rulesFor(edit("/q/a.go"), ruleSpec{Effect: config.EffectAllow, Directories: p.directoriesOf("/p")}))(t)
 	assert.Equal(t, "true rule=project", rulingOn(p, edit("/q/b.go"), session, domain.Turn{}, elsewhere...))
 	assert.Empty(t, rulingOn(p, edit("/q/deep/b.go"), session, domain.Turn{}, elsewhere...))

@@ -108,25 +108,53 @@ func Run(version string) int {
 const openFlag = "open"
 
 // asPrompt returns the arguments of the command prompt for arguments that name no command: a text of
-// several words, -p for the answer alone, or -c for the last session.
-func asPrompt(flags *pflag.FlagSet, args []string) []string {
+// several words, -p for the answer alone, -c for the last session, or flags of prompt with one of these.
+// On a terminal, the flags alone open a session.
+func asPrompt(root *cobra.Command, s *settings, args []string, onTerminal bool) []string {
 	for i := 0; i < len(args); i++ {
-		long, isLong := strings.CutPrefix(args[i], "--")
-		name, _, hasValue := strings.Cut(long, "=")
-		before, rest := args[:i:i], args[i:]
-		switch flag := flags.Lookup(name); {
-		case rest[0] == "-p", rest[0] == "--print":
-			return append(append(before, "prompt"), rest[1:]...)
-		case rest[0] == "--", rest[0] == "-c", rest[0] == "--continue", isLong && name == "continue",
-			!strings.HasPrefix(rest[0], "-") && strings.ContainsAny(rest[0], " \t\n"):
-			return append(append(before, "prompt", "--"+openFlag), rest...)
+		name, isLong := strings.CutPrefix(args[i], "--")
+		name, _, hasValue := strings.Cut(name, "=")
+		flag := root.PersistentFlags().Lookup(name)
+		switch {
 		case !isLong || flag == nil:
-			return args
+			if !isPrompt(s, args[i:], onTerminal) {
+				return args
+			}
+			before, rest := append(args[:i:i], "prompt"), slices.Clone(args[i:])
+			if p := slices.IndexFunc(rest, isPrint); p >= 0 {
+				return append(before, slices.Delete(rest, p, p+1)...)
+			}
+			return append(append(before, "--"+openFlag), rest...)
 		case !hasValue && flag.NoOptDefVal == "":
 			i++
 		}
 	}
 	return args
+}
+
+func isPrint(arg string) bool { return arg == "-p" || arg == "--print" }
+
+// isPrompt reports whether arguments that begin with none of the flags of all commands are those of a prompt.
+func isPrompt(s *settings, args []string, onTerminal bool) bool {
+	isText := func(arg string) bool { return !strings.HasPrefix(arg, "-") && strings.ContainsAny(arg, " \t\n") }
+	first := args[0]
+	name, isLong := strings.CutPrefix(first, "--")
+	name, _, _ = strings.Cut(name, "=")
+	switch {
+	case isPrint(first), first == "--", first == "-c", name == "continue" && isLong, isText(first):
+		return true
+	case !strings.HasPrefix(first, "-") || len(first) < 2 || name == openFlag:
+		return false
+	}
+	// An editor that gives a wrong flag gets an error, not a turn.
+	if !onTerminal && !slices.ContainsFunc(args, isPrint) && !slices.ContainsFunc(args, isText) {
+		return false
+	}
+	flags := newPromptCommand(s).Flags()
+	if isLong {
+		return flags.Lookup(name) != nil
+	}
+	return flags.ShorthandLookup(first[1:2]) != nil
 }
 
 // withPicker returns the arguments with a value for a last --continue without one: the user
@@ -173,7 +201,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root.SetErr(term.Terminal(os.Stderr))
 	installUsage(root)
 	s.AddFlags(root)
-	args = withPicker(asPrompt(root.PersistentFlags(), args))
+	args = withPicker(asPrompt(root, s, args, term.IsTerminal(os.Stdin)))
 	root.SetArgs(args)
 	commands := commands()
 	name, found := commandName(root.PersistentFlags(), args)

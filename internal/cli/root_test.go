@@ -88,7 +88,7 @@ func TestCommandNameAfterFlags(t *testing.T) {
 
 // A text of several words, -c and -p are a prompt. A word is a command.
 func TestAPromptNeedsNoCommand(t *testing.T) {
-	flags := newRootCommand("", []string{"version"}).PersistentFlags()
+	root := newRootCommand("", []string{"version"})
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"fix it"}, []string{"prompt", "--open", "fix it"}},
 		{[]string{"--root", "a dir", "fix it", "--agent", "demo"}, []string{"--root", "a dir", "prompt", "--open", "fix it", "--agent", "demo"}},
@@ -97,6 +97,8 @@ func TestAPromptNeedsNoCommand(t *testing.T) {
 		{[]string{"--no-color", "-p", "why"}, []string{"--no-color", "prompt", "why"}},
 		{[]string{"--print", "-c", "why"}, []string{"prompt", "-c", "why"}},
 		{[]string{"--", "fix"}, []string{"prompt", "--open", "--", "fix"}},
+		{[]string{"--agent", "demo", "fix it"}, []string{"prompt", "--open", "--agent", "demo", "fix it"}},
+		{[]string{"--yes", "-p", "why"}, []string{"prompt", "--yes", "why"}},
 		{nil, nil},
 		{[]string{"fix"}, []string{"fix"}},
 		{[]string{"prompt", "fix it"}, []string{"prompt", "fix it"}},
@@ -104,7 +106,16 @@ func TestAPromptNeedsNoCommand(t *testing.T) {
 		{[]string{"--help"}, []string{"--help"}},
 		{[]string{"--stdio", "--unknown", "fix it"}, []string{"--stdio", "--unknown", "fix it"}},
 	} {
-		require.Equal(t, c.want, asPrompt(flags, c.args))
+		require.Equal(t, c.want, asPrompt(root, &settings{}, c.args, false))
+	}
+	for _, c := range []struct{ args, piped, typed []string }{
+		{[]string{"--agent", "demo"}, []string{"--agent", "demo"}, []string{"prompt", "--open", "--agent", "demo"}},
+		{[]string{"-h"}, []string{"-h"}, []string{"-h"}},
+		{[]string{"--version"}, []string{"--version"}, []string{"--version"}},
+		{[]string{"-x"}, []string{"-x"}, []string{"-x"}},
+	} {
+		require.Equal(t, c.piped, asPrompt(root, &settings{}, c.args, false))
+		require.Equal(t, c.typed, asPrompt(root, &settings{}, c.args, true))
 	}
 }
 

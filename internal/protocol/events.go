@@ -84,7 +84,8 @@ func data(e domain.Event) any {
 		return &ApprovalOpenedEvent{
 			ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: ApprovalType(p.Type), ToolName: p.Tool,
 			ToolInput: p.Input,
-			ToolKind:  p.ToolKind, Editable: p.InputEditable, TextMember: TextMember(p.InputEditable, p.Input), Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options,
+			ToolKind:  p.ToolKind, Editable: p.InputEditable, TextMember: TextMember(p.InputEditable, p.Input),
+			Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options,
 			OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths, Diffs: p.Diffs, Plan: p.Plan, Details: p.Details,
 			Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened,
 			Replayed: p.Replayed, Truncated: p.Truncated, Elicitation: ElicitationOf(p.Elicitation),

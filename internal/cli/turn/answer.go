@@ -108,8 +108,8 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 		return protocol.DecisionParams{Decision: protocol.Deny, Comment: line.text, Tell: needsPrompt(q)}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
-	case a.expected == aText:
-		return a.withText(q, line.text)
+	case a.expected == aCommand:
+		return a.withCommand(q, line.text)
 	case a.expected == anInput:
 		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
 			if line.text == "" {
@@ -190,20 +190,38 @@ func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again 
 	}
 	a.view.Note("this rule allows without asking: " + rule.Text)
 	a.expected, a.scope = aPattern, scope
-	if a.mode == eachKey {
-		a.unfinished.Set(rule.Pattern) // the user edits it
-	}
+	a.give(rule.Pattern)
 	return d, true
+}
+
+// longestGiven limits a text that the user edits in a line, in bytes: it stays within a few rows of the screen.
+const longestGiven = 300
+
+// give begins the next line with a text, which the user edits. It reports whether it did: a line has no
+// newlines, and would change tabs and spaces around a text.
+func (a *asker) give(text string) bool {
+	if a.mode != eachKey || text == "" || len(text) > longestGiven || text != strings.TrimSpace(text) ||
+		strings.ContainsAny(text, "\t\n") || text != term.Exact(text) {
+		return false
+	}
+	a.unfinished.Set(text)
+	if a.unfinished.Text() != text {
+		a.unfinished = term.EditedLine{}
+		return false
+	}
+	a.given = text
+	return true
 }
 
 // withPattern makes a decision that becomes a rule, for another pattern if the user typed one.
 func (a *asker) withPattern(q asked, text string) (d protocol.DecisionParams, again bool) {
-	pattern := q.Rules[a.scope].Pattern
-	if text == "." || text != "" && pattern == "" || text == "" && pattern != "" && a.mode == eachKey {
+	given := a.given
+	a.given = ""
+	if text == "." || text != "" && q.Rules[a.scope].Pattern == "" || text == "" && given != "" {
 		a.expected = anAnswer
 		return d, true
 	}
-	if text == pattern {
+	if text == given { // the pattern as it is, not one with special characters
 		text = ""
 	}
 	return protocol.DecisionParams{Decision: protocol.Approve, Scope: protocol.DecisionScope(a.scope), Pattern: text}, false
@@ -325,19 +343,15 @@ func oneOf(keys []domain.Answer) string {
 	return names[0]
 }
 
-// typesText reports whether the user edits a text of one line, such as a command, below the question.
-func (a *asker) typesText(q asked) bool {
-	text := toolinput.Text(q.ToolInput, q.TextMember)
-	return a.mode == eachKey && text != "" && !strings.Contains(text, "\n") && text == term.Exact(text)
-}
-
-// withText makes a decision from an edited text of one line.
-func (a *asker) withText(q asked, text string) (d protocol.DecisionParams, again bool) {
+// withCommand makes a decision from an edited command.
+func (a *asker) withCommand(q asked, text string) (d protocol.DecisionParams, again bool) {
+	given := a.given
+	a.given = ""
 	switch text {
 	case "":
 		a.expected = anAnswer
 		return d, true
-	case toolinput.Text(q.ToolInput, q.TextMember):
+	case given:
 		return protocol.DecisionParams{Decision: protocol.Approve}, false
 	}
 	return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: toolinput.WithText(q.ToolInput, q.TextMember, text)}, false
@@ -352,9 +366,8 @@ func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
 		a.view.Note("this agent accepts no other input; type t, and then what to run instead")
-	case a.typesText(q):
-		a.expected = aText
-		a.unfinished.Set(toolinput.Text(q.ToolInput, q.TextMember))
+	case q.TextMember == "command" && a.give(toolinput.Text(q.ToolInput, q.TextMember)):
+		a.expected = aCommand
 	case editorName() != "", a.mode == eachKey && hasEditor():
 		a.editWith(q)
 	case len(q.ToolInput) > longestLine:

@@ -85,16 +85,37 @@ func TestTheTextOfATool(t *testing.T) {
 		a.mode = eachKey
 		assert.Equal(t, want, decides(t, a, q, "e", typed))
 		assert.Equal(t, "ls", a.unfinished.Text(), "what the user edits")
+		assert.Empty(t, a.given)
 	}
 	a, q, _ := asking(tool)
 	a.mode = eachKey
 	assert.Equal(t, denial, decides(t, a, q, "e", "", "n"), "an empty line goes back")
 
+	// A pattern that a line would change is agreed to as it is.
+	tool.Rules = protocol.RulePreviews{domain.ScopeSession: {Pattern: "rm *.o\n", Text: "the command"}}
+	a, q, _ = asking(tool)
+	a.mode = eachKey
+	assert.Equal(t, protocol.DecisionParams{Decision: "approve", Scope: "session"}, decides(t, a, q, "s", ""))
+	tool.Rules = protocol.RulePreviews{domain.ScopeSession: {Pattern: "rm *.o", Text: "the command"}}
+	for typed, want := range map[string]protocol.DecisionParams{
+		"rm *.o": {Decision: "approve", Scope: "session"}, "rm *": {Decision: "approve", Scope: "session", Pattern: "rm *"},
+	} {
+		a, q, _ = asking(tool)
+		a.mode = eachKey
+		assert.Equal(t, want, decides(t, a, q, "s", typed))
+		assert.Equal(t, "rm *.o", a.unfinished.Text(), "what the user edits")
+	}
+
 	tool.ToolName, tool.Paths, tool.ToolInput, tool.TextMember = "Edit", []string{"/p/a.go"}, json.RawMessage(`{"old_string":"x\n","new_string":"y\n"}`), "new_string"
 	before := "x\nw\n"
 	tool.Diffs = []domain.Diff{{Path: "/p/a.go", OldText: &before, NewText: "y\nw\n"}}
 	_, q, _ = asking(tool)
-	assert.False(t, a.typesText(q))
+	for _, text := range []string{"", " x", "x ", "x\ty", "x\ny", "x\u202ey", strings.Repeat("x", longestGiven+1)} {
+		a, _, _ := asking(tool)
+		a.mode = eachKey
+		assert.False(t, a.give(text), "%q: a line would change it", text)
+		assert.Empty(t, a.unfinished.Text())
+	}
 	name, text := editable(q)
 	assert.Equal(t, []string{"a.go", "y\n"}, []string{name, text})
 	input, err := changedInput(q, "z\n")

@@ -32,7 +32,7 @@ const (
 	aReason           // for the denial
 	aPattern          // of the rule to store
 	anInput           // for the tool, edited
-	aText             // of the tool's input, edited
+	aCommand          // of the tool, edited
 )
 
 // asker asks questions on the terminal, one at a time. Only the goroutine of Attend uses it.
@@ -49,6 +49,7 @@ type asker struct {
 	expected     expected
 	filling      *filling // the form that the user is filling in
 	scope        string   // of the rule for which a pattern is expected
+	given        string   // the text that the line began with, which the user edits; "": none
 	draft        draft    // of a tool's input
 	isInbox      bool     // it asks the questions of all sessions
 	leave        func()   // leaves the inbox
@@ -155,10 +156,10 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 // giveUp ends an unfinished answer, whose question is gone. The next prompt of the session gets what
 // the user typed.
 func (a *asker) giveUp() {
-	if a.expected == aPattern || a.expected == aText { // the user did not type it
+	if a.given != "" { // the user did not type it
 		a.unfinished = term.EditedLine{}
 	}
-	a.expected = anAnswer
+	a.expected, a.given = anAnswer, ""
 	a.keyboard.giveUp()
 }
 
@@ -314,11 +315,11 @@ func (a *asker) promptFor(q asked) string {
 		if q.Rules[a.scope].Pattern == "" {
 			return "Return agrees, . goes back: "
 		}
-		if a.mode == eachKey {
+		if a.given != "" {
 			return "Return stores the rule, an empty line goes back: "
 		}
 		return "Return agrees, another pattern replaces it, . goes back: "
-	case aText:
+	case aCommand:
 		return "Return allows it with your edit, an empty line goes back: "
 	case anInput:
 		return "New input (one line of JSON): "

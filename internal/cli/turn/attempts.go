@@ -102,7 +102,7 @@ func AttendAll(
 	for i := range sessions {
 		now, _, err := hubclient.Turn(ctx, c, sessions[i].ID)
 		if err == nil && (o.Again || now.ErrorCode == domain.CodeStoreFull) { // there may be no event of its end
-			err = all.update(ctx, i, sessions[i].ID)
+			err = all.update(ctx, i, sessions[i].ID, true)
 		}
 		if err != nil {
 			return sessions, false, err
@@ -129,6 +129,9 @@ func AttendAll(
 				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
 					approval = whole
 				}
+				if approval.Status != "" && approval.Status != domain.ApprovalPending {
+					continue // it was answered before it was shown
+				}
 				a.ask(ctx, approval)
 			case *protocol.ApprovalClosedEvent:
 				if a.seen[d.ApprovalID] {
@@ -142,7 +145,7 @@ func AttendAll(
 				}
 			default:
 				if i := all.index(ctx, e.TurnUUID); i >= 0 {
-					if err := all.update(ctx, i, e.TurnUUID); err != nil {
+					if err := all.update(ctx, i, e.TurnUUID, isEnd(d)); err != nil {
 						return all.sessions, a.interrupts, err
 					}
 				}
@@ -248,10 +251,22 @@ func (w *attempts) working() (ids []string) {
 	return ids
 }
 
-// update reads the state of a turn, and says so if the work of its session has ended.
-func (w *attempts) update(ctx context.Context, i int, session string) error {
+// isEnd reports whether an event is the end of a turn, or of its gates.
+func isEnd(event any) bool {
+	switch d := event.(type) {
+	case *protocol.TurnStateEvent:
+		return hubclient.Ended(d.State)
+	case *protocol.GatesEndedEvent:
+		return true
+	}
+	return false
+}
+
+// update reads the state of a turn, and says so if the work of its session has ended. ends is false after an
+// event that precedes the end: the turn may have ended since, but later events of it are not shown yet.
+func (w *attempts) update(ctx context.Context, i int, session string, ends bool) error {
 	s, _, err := hubclient.Turn(ctx, w.hub, session)
-	if err == nil && s.GoesOnIn() != "" { // after its gates have failed
+	if err == nil && ends && s.GoesOnIn() != "" { // after its gates have failed
 		s, _, err = hubclient.Turn(ctx, w.hub, s.GoesOnIn())
 	}
 	if err != nil {
@@ -259,7 +274,7 @@ func (w *attempts) update(ctx context.Context, i int, session string) error {
 	}
 	w.mu.Lock()
 	was := w.isOver[i]
-	w.sessions[i], w.isOver[i] = s, hubclient.Ended(s.State) && !s.AreChecked()
+	w.sessions[i], w.isOver[i] = s, was || ends && hubclient.Ended(s.State) && !s.AreChecked()
 	is := w.isOver[i]
 	w.mu.Unlock()
 	if is && !was {
