@@ -95,9 +95,10 @@ export class Edits implements vscode.FileSystemProvider, vscode.Disposable {
     const document = uri && vscode.workspace.textDocuments.find((open) => open.uri.toString() === uri.toString());
     if (!edit || !document) throw new Error("there is no edit here: choose Edit at a question");
     const { project, approval, input } = edit;
-    const text = document.getText();
+    // A document has one kind of line ends and no mark of its encoding: an input that the user has not touched stays as it was.
+    const touched = document.isDirty || !Buffer.from(input.text).equals(this.file(document.uri.path).content);
     const { success, error } = await project.connection.request("approval.decide", {
-      approval, decision: "approve", client: "VS Code", ...(text !== input.text && { updated_input: input.changed(text) }),
+      approval, decision: "approve", client: "VS Code", ...(touched && { updated_input: input.changed(document.getText()) }),
     });
     if (!success) return void inform(error ?? "the question has been answered");
     await document.save(); // VS Code would ask about an unsaved text
