@@ -87,7 +87,7 @@ If that fails, call ERROR-FN with the reason; if it is nil, show the reason."
     (duet-command-json
      root '("agents")
      (lambda (result)
-       (let ((agents (duet-get-objects (list :agents result) :agents)))
+       (let ((agents (duet-get-objects result :agents)))
          (puthash root agents duet-agents--known)
          (funcall function agents)))
      error-fn)))

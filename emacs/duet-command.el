@@ -20,7 +20,7 @@
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."
   (let* ((default-directory (file-name-as-directory (expand-file-name root)))
-         (words (seq-difference (duet-rpc-process-words) '("serve" "--stdio"))))
+         (words (seq-difference (duet-rpc-process-words) '("--stdio"))))
     (append (if (file-remote-p default-directory)
                 (cons (or (duet-remote-program (car words)) (car words)) (cdr words))
               words)

@@ -108,8 +108,8 @@ them would kill the next server."
   "Start COMMAND in DIRECTORY, on another machine, as a process called NAME."
   (let* ((default-directory directory)
          ;; On a terminal the program prints its help unless an argument says serve.
-         (command (if (member "serve" command) command
-                    (append command '("serve" "--stdio"))))
+         (command (if (member "--stdio" command) command
+                    (append command '("--stdio"))))
          (process (duet-remote-make-process :name name :command command :noquery t
                                             :connection-type 'pipe
                                             :coding 'utf-8-emacs-unix)))

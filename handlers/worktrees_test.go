@@ -139,7 +139,7 @@ func TestWorktreeOfASession(t *testing.T) {
 
 	e := c.fail("continueSession", hl+`,"query":"two"}`)
 	assert.Equal(t, "no_worktree", e.Data["kind"])
-	assert.Contains(t, e.Message, "`duet-rpc session fork task-0001 TEXT` continues it in the project's directory")
+	assert.Contains(t, e.Message, "`duet-rpc prompt --fork task-0001 TEXT` continues it in the project's directory")
 	assert.Equal(t, "no_worktree", c.fail("session.land", named+`}`).Data["kind"])
 	fork := testkit.JSONAs[string](t, c.ask("continueSession", hl+`,"query":"two","fork":true}`), "session_id")
 	w.ended(fork)

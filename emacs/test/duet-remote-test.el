@@ -219,7 +219,7 @@
   "Return the process id of the server of CONNECTION on the other machine."
   (let ((shell (process-id (jsonrpc--process (duet-connection-rpc connection)))))
     (cl-find-if (lambda (pid)
-                  (and (string-match-p "\\`[^ ]+ serve --stdio\\'"
+                  (and (string-match-p "\\`[^ ]+ --stdio\\'"
                                        (or (alist-get 'args (process-attributes pid)) ""))
                        (cl-loop for ancestor = pid
                                 then (alist-get 'ppid (process-attributes ancestor))

@@ -69,7 +69,7 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			}
 			list := describe(cmd.Context(), c, s)
 			if s.JSON {
-				return term.JSON(cmd.OutOrStdout(), list)
+				return term.JSON(cmd.OutOrStdout(), map[string]any{"agents": list})
 			}
 			return printAgents(cmd.OutOrStdout(), list)
 		},
@@ -105,7 +105,7 @@ func newCheck(s *settings) *cobra.Command {
 			}
 			checked := checkAll(cmd.Context(), c, agents)
 			if s.JSON {
-				err = term.JSON(cmd.OutOrStdout(), checked)
+				err = term.JSON(cmd.OutOrStdout(), map[string]any{"agents": checked})
 			} else {
 				err = printChecked(cmd.OutOrStdout(), checked)
 			}

@@ -466,7 +466,7 @@ func checkUpdates(cmd *cobra.Command, s *settings, u updateOptions, list []Recor
 
 func printOffers(out io.Writer, s *settings, offers []offer) error {
 	if s.JSON {
-		return term.JSON(out, offers)
+		return term.JSON(out, map[string]any{"agents": offers})
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "AGENT\tVERSION\tOFFERED\tFROM")

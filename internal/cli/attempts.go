@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -226,7 +225,7 @@ func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	}
 	for _, a := range r.Attempts {
 		if a.Unknown == "" && !a.Landed {
-			progress(cmd, s, "choose one with: duet-rpc choose %s; duet-rpc attempts --patch shows the changes", a.Name)
+			progress(cmd, s, "land one with: duet-rpc land %s --discard-others; duet-rpc attempts --patch shows the changes", a.Name)
 			break
 		}
 	}
@@ -248,75 +247,4 @@ func costText(usd float64) string {
 		return ""
 	}
 	return fmt.Sprintf("$%.2f", usd)
-}
-
-const chooseHelp = `Land the worktree of SESSION, as duet-rpc land does, and then discard the worktrees of
-the other attempts at the same prompt (duet-rpc prompt --agents). Their work is kept in
-git refs, which this prints. If landing fails, nothing is discarded.
-`
-
-func newChoose(s *settings) *cobra.Command {
-	params := protocol.ChooseAttemptParams{}
-	var method func() protocol.LandMethod
-	cmd := &cobra.Command{
-		Use: "choose SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short:   "Land one of several attempts, and discard the others",
-		Long:    chooseHelp + hubStatusHelp,
-		Example: "  duet-rpc choose 12\n  duet-rpc choose 12 --squash --yes",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			params.Method = method()
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, _, err := hubclient.Turn(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				if !hubclient.Ended(session.State) || session.AreChecked() {
-					return fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
-				}
-				params.Session = protocol.Ref(session.ID)
-				r, raw, err := choose(ctx, cmd, s, c, params, session)
-				if err != nil {
-					return err
-				}
-				if s.JSON {
-					return term.Raw(cmd.OutOrStdout(), raw)
-				}
-				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
-				showLanded(view, r.LandResult)
-				for _, d := range r.Discarded {
-					text := "discarded " + d.Turn + " · " + d.Agent
-					switch {
-					case d.Error != "":
-						text = d.Turn + " · " + d.Agent + " stays: " + d.Error
-					case d.Ref != "":
-						text += "; its work is kept: git branch NAME " + d.Ref
-					}
-					view.Note(term.Line(text))
-				}
-				return nil
-			})
-		},
-	}
-	method = landFlags(cmd, &params.LandParams)
-	cmd.Flags().BoolVarP(&params.Interrupt, "yes", "y", false, "interrupt the others that still work, without asking")
-	return cmd
-}
-
-// choose asks before it interrupts others.
-func choose(
-	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn,
-) (protocol.ChooseAttemptResult, json.RawMessage, error) {
-	r, raw, err := hubclient.AttemptChoose(ctx, c, params)
-	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
-		return r, raw, landError(err, session)
-	}
-	refused, _, _ := strings.Cut(turn.InWords(err).Error(), ": ")
-	if err := askYes(
-		cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused, "duet-rpc choose "+session.Name,
-	); err != nil {
-		return r, raw, err
-	}
-	params.Interrupt = true
-	r, raw, err = hubclient.AttemptChoose(ctx, c, params)
-	return r, raw, landError(err, session)
 }

@@ -72,7 +72,7 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		}
 	}
 	if asJSON {
-		if err := term.JSON(out, problems); err != nil {
+		if err := term.JSON(out, map[string]any{"problems": problems}); err != nil {
 			return err
 		}
 	} else {

@@ -68,7 +68,7 @@ func newDoctorCommand(s *settings) *cobra.Command {
 			out := cmd.OutOrStdout()
 			var err error
 			if s.JSON {
-				err = term.JSON(out, findings)
+				err = term.JSON(out, map[string]any{"findings": findings})
 			} else {
 				err = printFindings(out, findings)
 			}
@@ -281,7 +281,7 @@ func exchange(program string, show io.Writer) (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(root)
-	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error", "--root", root)
+	cmd := exec.CommandContext(ctx, program, "--stdio", "--log-level", "error", "--root", root)
 	cmd.Env = append(os.Environ(), project.StateVariable+"="+filepath.Join(root, "state")) // removed with root
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -352,7 +352,7 @@ func showKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io
 	case err != nil:
 		return err
 	case asJSON:
-		return term.JSON(out, append([]domain.KeyAccess{}, list...))
+		return term.JSON(out, map[string]any{"accesses": append([]domain.KeyAccess{}, list...)})
 	case len(list) == 0:
 		_, err := fmt.Fprintln(out, "no agent has asked for a key here")
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/demoagent"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
@@ -129,15 +130,17 @@ word crash.`,
 	return cmd
 }
 
+// newServeCommand returns the former name of --stdio, which configurations of editors may still have.
 func newServeCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "serve",
-		Short: "Serve an editor on standard input and output",
-		Long: `Serve an editor on standard input and output, even if they are a terminal.
-
-Exit status: 0 whichever way the session ended; 1 if it could not start.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return host.Serve(cmd.Context(), &s.Settings) },
+		Use: "serve", Hidden: true, Short: "Serve an editor, as duet-rpc --stdio", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if term.IsTerminal(os.Stdin) && !s.Stdio {
+				return errors.New("there is no command \"serve\": `duet-rpc --stdio` does that")
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "duet-rpc: serve is now called --stdio; the editor's configuration has the old name")
+			return host.Serve(cmd.Context(), &s.Settings)
+		},
 	}
 }
 

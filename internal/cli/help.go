@@ -96,11 +96,21 @@ func installUsage(root *cobra.Command) {
 	fitHelp(root)
 }
 
+// otherFlags maps a flag's names in other programs, and its former ones, to the flag that does it here.
+var otherFlags = map[string]string{
+	"file": "--attach FILE", "image": "--attach FILE", "i": "--attach FILE", "resume": "--continue ID", "r": "--continue ID", "fork-session": "--fork ID",
+	"dangerously-skip-permissions": "--yes", "yolo": "--yes", "output-format": "--json",
+}
+
 // explainFlag rewrites a flag error without the jargon of Go's parsers.
 func explainFlag(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
 	switch {
-	case errors.As(err, new(*pflag.NotExistError)):
+	case errors.As(err, &unknown):
+		if flag := otherFlags[unknown.GetSpecifiedName()]; flag != "" {
+			return fmt.Errorf("%w; `%s %s` does that", err, cmd.CommandPath(), flag)
+		}
 		if !cmd.HasParent() {
 			return fmt.Errorf("%w; `%s help flags` lists the flags", err, cmd.Name())
 		}

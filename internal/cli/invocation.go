@@ -38,12 +38,12 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case cmd.HasSubCommands():
-		close := []string{otherName(cmd.CommandPath(), args[0])}
-		if close[0] == "" {
-			cmd.SuggestionsMinimumDistance = min(suggestsWithin, len(args[0])/2)
-			close = cmd.SuggestionsFor(args[0])
+		words := append(strings.Fields(cmd.CommandPath())[1:], args...)
+		if called, does := otherName(words); does != "" {
+			return fmt.Errorf("there is no command %q: `duet-rpc %s` does that", called, does)
 		}
-		meant := ""
+		cmd.SuggestionsMinimumDistance = min(suggestsWithin, len(args[0])/2)
+		close, meant := cmd.SuggestionsFor(args[0]), ""
 		if len(close) > 0 {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
 		}
@@ -228,102 +228,74 @@ func directories(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// otherName returns the command that does what another program calls word, or "". under is the
-// path of the command before the word.
-func otherName(under, word string) string {
-	switch under + " " + word {
-	case "duet-rpc chat", "duet-rpc exec", "duet-rpc run":
-		return "prompt"
-	case "duet-rpc resume":
-		return "prompt --continue"
-	case "duet-rpc history", "duet-rpc list", "duet-rpc ls", "duet-rpc ps", "duet-rpc sessions":
-		return "session list"
-	case "duet-rpc cost", "duet-rpc stats":
-		return "usage"
-	case "duet-rpc export", "duet-rpc show":
-		return "session show"
-	case "duet-rpc interrupt", "duet-rpc kill":
-		return "session interrupt"
-	case "duet-rpc delete", "duet-rpc rm":
-		return "session delete"
-	case "duet-rpc cancel":
-		return "session interrupt"
-	case "duet-rpc submit":
-		return "session launch"
-	case "duet-rpc start":
-		return "daemon start"
-	case "duet-rpc status":
-		return "daemon status"
-	case "duet-rpc stop":
-		return "daemon stop"
-	case "duet-rpc log", "duet-rpc logs":
-		return "daemon logs"
-	case "duet-rpc tail", "duet-rpc watch":
-		return "events"
-	case "duet-rpc restore", "duet-rpc undo":
-		return "rewind"
-	case "duet-rpc merge":
-		return "land"
-	case "duet-rpc abandon", "duet-rpc drop":
-		return "discard"
-	case "duet-rpc worktree", "duet-rpc worktrees":
-		return "prompt --worktree"
-	case "duet-rpc diff", "duet-rpc review":
-		return "changes"
-	case "duet-rpc inbox", "duet-rpc questions":
-		return "approvals"
-	case "duet-rpc allow", "duet-rpc approve":
-		return "approvals allow"
-	case "duet-rpc deny":
-		return "approvals deny"
-	case "duet-rpc answer", "duet-rpc respond":
-		return "approvals respond"
-	case "duet-rpc login":
-		return "agents login"
-	case "duet-rpc logout":
-		return "agents logout"
-	case "duet-rpc check":
-		return "doctor"
-	case "duet-rpc settings":
-		return "config"
-	case "duet-rpc agents list", "duet-rpc agents ls":
-		return "agents"
-	case "duet-rpc approvals list", "duet-rpc approvals ls":
-		return "approvals"
-	case "duet-rpc approvals yes":
-		return "allow"
-	case "duet-rpc approvals no", "duet-rpc approvals reject":
-		return "deny"
-	case "duet-rpc approvals answer":
-		return "respond"
-	case "duet-rpc daemon restart":
-		return "stop, and then start"
-	case "duet-rpc session ls", "duet-rpc task ls", "duet-rpc triggers ls":
-		return "list"
-	case "duet-rpc session cat", "duet-rpc session diff", "duet-rpc session export", "duet-rpc session get", "duet-rpc session open", "duet-rpc session view":
-		return "show"
-	case "duet-rpc session rm":
-		return "delete"
-	case "duet-rpc session prompt", "duet-rpc session resume", "duet-rpc session send":
-		return "continue"
-	case "duet-rpc session new", "duet-rpc session run", "duet-rpc session start", "duet-rpc session submit":
-		return "launch"
-	case "duet-rpc session cancel", "duet-rpc session kill", "duet-rpc session stop":
-		return "interrupt"
-	case "duet-rpc session agent", "duet-rpc session mode", "duet-rpc session model":
-		return "set"
-	case "duet-rpc task show", "duet-rpc task status":
-		return "get"
-	case "duet-rpc task add", "duet-rpc task new", "duet-rpc task run":
-		return "submit"
-	case "duet-rpc task kill", "duet-rpc task rm", "duet-rpc task stop":
-		return "cancel"
-	case "duet-rpc triggers off":
-		return "disable"
-	case "duet-rpc triggers on":
-		return "enable"
+// otherNames maps a command's names in other programs, and its former ones, to the arguments that do it
+// here. An editor's start does not need the map.
+func otherNames() map[string]string {
+	return map[string]string{
+		"abandon": "discard", "drop": "discard",
+		"allow": "approvals allow", "approve": "approvals allow", "deny": "approvals deny",
+		"answer": "approvals respond", "respond": "approvals respond", "inbox": "approvals", "questions": "approvals",
+		"chat": "prompt", "exec": "prompt", "run": "prompt",
+		"check": "doctor", "settings": "config",
+		"choose": "land SESSION --discard-others",
+		"cost":   "usage", "stats": "usage",
+		"delete": "session delete", "rm": "session delete",
+		"diff": "changes", "review": "changes",
+		"export": "session show", "show": "session show",
+		"fork":    "prompt --fork ID",
+		"history": "session list", "list": "session list", "ls": "session list", "ps": "session list", "sessions": "session list",
+		"interrupt": "session interrupt ID", "kill": "session interrupt ID", "cancel": "session interrupt ID",
+		"log": "daemon logs", "logs": "daemon logs",
+		"login": "agents login", "logout": "agents logout",
+		"merge": "land", "restore": "rewind", "undo": "rewind",
+		"resume": "prompt --continue ID",
+		"start":  "daemon start", "status": "daemon status", "stop": "daemon stop",
+		"submit": "prompt --background",
+		"tail":   "events", "watch": "events",
+		"worktree": "prompt --worktree", "worktrees": "prompt --worktree",
+
+		"agents list": "agents", "agents ls": "agents",
+		"approvals list": "approvals", "approvals ls": "approvals",
+		"approvals yes": "approvals allow", "approvals no": "approvals deny", "approvals reject": "approvals deny",
+		"approvals answer": "approvals respond",
+		"daemon restart":   "daemon stop, and then daemon start",
+
+		"session agent": "session set", "session mode": "session set", "session model": "session set",
+		"session cancel": "session interrupt", "session kill": "session interrupt", "session stop": "session interrupt",
+		"session cat": "session show", "session diff": "session show", "session export": "session show", "session get": "session show",
+		"session open": "session show", "session view": "session show",
+		"session continue": "prompt --continue ID", "session prompt": "prompt --continue ID", "session resume": "prompt --continue ID",
+		"session send":   "prompt --continue ID",
+		"session fork":   "prompt --fork ID",
+		"session launch": "prompt --background", "session new": "prompt --background", "session run": "prompt --background",
+		"session start": "prompt --background", "session submit": "prompt --background",
+		"session ls": "session list", "session rm": "session delete",
+
+		"task":        "session",
+		"task cancel": "session interrupt", "task kill": "session interrupt", "task rm": "session interrupt", "task stop": "session interrupt",
+		"task get": "session show", "task show": "session show", "task status": "session show",
+		"task list": "session list --turns", "task ls": "session list --turns",
+		"task stats":  "usage",
+		"task submit": "prompt --background", "task add": "prompt --background", "task new": "prompt --background", "task run": "prompt --background",
+
+		"triggers ls": "triggers list", "triggers off": "triggers disable", "triggers on": "triggers enable",
 	}
-	return ""
+}
+
+// otherName returns the longest other name of a command with which the words begin, and what does that here;
+// "" without one. The words begin after the program's name.
+func otherName(words []string) (called, does string) {
+	if len(words) == 0 { // the start of an editor's process
+		return "", ""
+	}
+	names := otherNames()
+	for n := min(2, len(words)); n > 0; n-- {
+		called = strings.Join(words[:n], " ")
+		if does = names[called]; does != "" {
+			return called, does
+		}
+	}
+	return "", ""
 }
 
 // settings are the values of flags and environment. They are complete when a command runs.

@@ -39,38 +39,95 @@ the last one.
 If files conflict, or uncommitted files of yours are in the way, nothing is changed.
 Whatever was landed before is not landed again. Files that are committed without the
 filter that .gitattributes names for them are listed (docs/security.md).
+
+If SESSION is one of several attempts (duet-rpc prompt --agents), --discard-others then
+discards the worktrees of the others. Their work is kept in git refs, which this prints.
+If landing fails, nothing is discarded.
 `
 
 func newLand(s *settings) *cobra.Command {
-	params := protocol.LandParams{}
-	var method func() protocol.LandMethod
+	params := protocol.ChooseAttemptParams{}
+	var discardOthers bool
 	cmd := &cobra.Command{
 		Use: "land [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Bring the changes in a session's worktree to your branch",
 		Long:    landHelp + hubStatusHelp,
-		Example: "  duet-rpc land\n  duet-rpc land 12 --squash --message \"Fix the parser\"",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			params.Method = method()
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, err := worktreeSession(ctx, c, args)
-				if err != nil {
-					return err
-				}
-				r, raw, err := land(ctx, c, session, params)
-				if err != nil {
-					return err
-				}
-				if s.JSON {
-					return term.Raw(cmd.OutOrStdout(), raw)
-				}
-				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
-				showLanded(view, r)
-				return nil
-			})
-		},
+		Example: "  duet-rpc land\n  duet-rpc land 12 --squash --message \"Fix the parser\"\n  duet-rpc land 12 --discard-others",
 	}
-	method = landFlags(cmd, &params)
+	method := landFlags(cmd, &params.LandParams)
+	cmd.Flags().BoolVar(&discardOthers, "discard-others", false, "then discard the worktrees of the other attempts at the same prompt")
+	cmd.Flags().BoolVarP(&params.Interrupt, "yes", "y", false, "with --discard-others: interrupt the others that still work, without asking")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case discardOthers && len(args) == 0:
+			return errors.New("--discard-others needs SESSION, the attempt that you choose; `duet-rpc attempts` compares them")
+		case params.Interrupt && !discardOthers:
+			return errors.New("--yes goes with --discard-others: landing alone asks nothing")
+		}
+		params.Method = method()
+		return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			session, err := worktreeSession(ctx, c, args)
+			if err != nil {
+				return err
+			}
+			var r protocol.ChooseAttemptResult
+			var raw json.RawMessage
+			if discardOthers {
+				r, raw, err = choose(ctx, cmd, s, c, params, session)
+			} else {
+				r.LandResult, raw, err = land(ctx, c, session, params.LandParams)
+			}
+			if err != nil {
+				return err
+			}
+			if s.JSON {
+				return term.Raw(cmd.OutOrStdout(), raw)
+			}
+			view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+			showLanded(view, r.LandResult)
+			showOthers(view, r.Discarded)
+			return nil
+		})
+	}
 	return cmd
+}
+
+// showOthers shows what has become of the other attempts.
+func showOthers(view *turn.View, others []protocol.DiscardedAttempt) {
+	for _, d := range others {
+		text := "discarded " + d.Turn + " · " + d.Agent
+		switch {
+		case d.Error != "":
+			text = d.Turn + " · " + d.Agent + " stays: " + d.Error
+		case d.Ref != "":
+			text += "; its work is kept: git branch NAME " + d.Ref
+		}
+		view.Note(term.Line(text))
+	}
+}
+
+// choose lands a session and discards the other attempts at its prompt. It asks before it interrupts any.
+func choose(
+	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn,
+) (protocol.ChooseAttemptResult, json.RawMessage, error) {
+	if !hubclient.Ended(session.State) || session.AreChecked() {
+		return protocol.ChooseAttemptResult{}, nil, fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
+	}
+	params.Session = protocol.Ref(session.ID)
+	r, raw, err := hubclient.AttemptChoose(ctx, c, params)
+	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
+		return r, raw, landError(err, session)
+	}
+	refused, _, _ := strings.Cut(turn.InWords(err).Error(), ": ")
+	if err := askYes(
+		cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused,
+		fmt.Sprintf("duet-rpc land %s --discard-others", session.Name),
+	); err != nil {
+		return r, raw, err
+	}
+	params.Interrupt = true
+	r, raw, err = hubclient.AttemptChoose(ctx, c, params)
+	return r, raw, landError(err, session)
 }
 
 // landFlags adds the flags about how a worktree is landed. method returns the chosen method.
@@ -191,7 +248,7 @@ branch. Without SESSION it is that of the worktree in which this runs, or else t
 one. If work is not landed, this lists it and asks; it is then kept in a git ref first,
 from which git branch NAME REF brings it back. Files that git ignores are deleted.
 
-The session stays: session fork continues it in the project's directory.
+The session stays: prompt --fork continues it in the project's directory.
 `
 
 func newDiscard(s *settings) *cobra.Command {

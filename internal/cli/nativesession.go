@@ -23,7 +23,7 @@ import (
 const adoptPatience = 5 * time.Second
 
 const adoptHelp = `Make one of the agent's own sessions, such as one of the agent's own program, a session
-of Duet, with its whole history, and print its turn. Then "duet-rpc session continue"
+of Duet, with its whole history, and print its turn. Then "duet-rpc prompt --continue"
 continues it.
 
 ID is an id of "duet-rpc session list --native", the beginning of one, or last: the
@@ -64,7 +64,7 @@ func newAdopt(s *settings) *cobra.Command {
 					progress(cmd, s, "%s", r.Note)
 				}
 				if r.Adopted {
-					progress(cmd, s, "it is %s now: `duet-rpc session continue %d TEXT` continues it", r.Name, r.Session)
+					progress(cmd, s, "it is %s now: `duet-rpc prompt --continue %d TEXT` continues it", r.Name, r.Session)
 				}
 				return nil
 			})

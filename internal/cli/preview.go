@@ -217,7 +217,7 @@ func newConsole(s *settings) *cobra.Command {
 		Long: "Print the console messages, errors and addresses of previewed pages, the oldest\n" +
 			"first. The last thousand messages are kept.\n\n" +
 			"Exit status: 0, also if there is nothing; 1 if it could not be read.",
-		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt --last \"What is wrong there?\"",
+		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt -c \"What is wrong there?\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			params := protocol.PageMessagesParams{Session: protocol.Ref(session), Limit: limit, Problems: problems}
 			return askHub(cmd, s, "preview.messages", params, func(r protocol.PageMessages) error {

@@ -39,18 +39,6 @@ in the new directory, because it may be anything.
 
 Exit status: 0 if what you allowed counts, 1 if the project has no sessions.`
 
-// projectListed is a project as --json prints it.
-type projectListed struct {
-	Root     string    `json:"root"`
-	StateDir string    `json:"state"`
-	Sessions int       `json:"sessions"`
-	Bytes    int64     `json:"bytes"`
-	LastUsed time.Time `json:"last_used"`
-	Missing  bool      `json:"missing"`
-	Replaced bool      `json:"replaced"`
-	Error    string    `json:"error,omitempty"`
-}
-
 func newProjectsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "projects",
@@ -69,11 +57,7 @@ func listProjects(cmd *cobra.Command, s *settings) error {
 		return err
 	}
 	if s.JSON {
-		printed := make([]projectListed, len(list))
-		for i, p := range list {
-			printed[i] = projectListed(p)
-		}
-		return term.JSON(cmd.OutOrStdout(), printed)
+		return term.JSON(cmd.OutOrStdout(), protocol.ProjectList{Projects: list})
 	}
 	table := term.NewTable(cmd.OutOrStdout(), "PROJECT", "SESSIONS", "SIZE", "USED", "NOTE")
 	table.Empty("no project has sessions yet")

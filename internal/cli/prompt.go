@@ -50,12 +50,19 @@ arguments go alone: editors and CI leave unused pipes open. With - behind the
 arguments it waits longer, as in: make | duet-rpc prompt "Why?" -
 
 The session is kept: continue it with --continue and its number, such as 12, or with
--c, the last one. --continue 12.3 continues from the end of that turn.
+-c, the last one. --continue 12.3 continues from the end of that turn. --fork 12 starts
+another session that shares all turns of session 12, and --fork 12.3 its first three.
 
-With --json each event is a line of JSON on standard output, and so is an error, as
-{"kind":"error","message":…}. --output-schema FILE asks for an answer that is JSON
-of that schema, checks it, and asks once more if it does not fit; -o FILE writes the
-last message, or that JSON, to a file.
+--background starts the turn, or queues it if no slot is free, prints its number, such
+as 12.1, and ends. --wait shows the turn to its end. Both leave its questions to other
+clients, and the turn goes on if you interrupt the command.
+
+With --json each event is a line of JSON on standard output. The last line is
+{"kind":"result",…} with session, turn, state, text, usage and cost_usd, or
+{"kind":"error","message":…}. --background prints the started turn alone, and --wait
+the result alone. --output-schema FILE asks for an answer that is JSON of that schema,
+checks it, and asks once more if it does not fit; -o FILE writes the last message, or
+that JSON, to a file.
 
 ` + turn.Help + `
 With --gate COMMAND the agent continues until the command succeeds. It runs after each
@@ -74,12 +81,14 @@ type promptOptions struct {
 	title            string
 	dirs             []string
 	yes, deny, last  bool
+	background, wait bool     // leave the questions to other clients
 	steer            bool     // a working agent gets the prompt at once, if it can
 	worktree         *bool    // nil: as configured
 	agents           []string // for several attempts
 	first            string   // opens a session with this prompt
 	opens            bool     // a prompt in the arguments opens a session, if there is a terminal
 	fork             bool     // start another session from the turn from
+	priority         int
 	answer           decisionFlags
 	timeout          time.Duration
 	budget           limitFlags
@@ -88,24 +97,35 @@ type promptOptions struct {
 
 func newPromptCommand(s *settings) *cobra.Command {
 	var o promptOptions
+	var fork string
 	cmd := &cobra.Command{
-		Use:   "prompt [TEXT...]",
+		Use: "prompt [TEXT...]", Annotations: begins(),
 		Short: "Run one prompt with an agent, and answer its questions here",
 		Long:  promptHelp,
-		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt " +
-			"--mode plan \"Review this\"",
+		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt -c \"And now the tests\"\n  duet-rpc prompt --background --agent claude \"Fix the build\"\n  " +
+			"git diff | duet-rpc prompt --mode plan \"Review this\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if fork != "" {
+				o.from, o.fork = fork, true
+			}
 			return inJSON(cmd, s, preparePrompt(cmd, s, o, args))
 		},
 	}
 	f := cmd.Flags()
 	agentFlag(cmd, s, &o.agent, "run the agent `NAME` (default: default_agent, else the first that is found, else demo)")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "have the agent work in `DIR` (default: the project's root)")
-	f.StringVar(&o.from, "continue", "", "continue the session `ID`, such as 12, or last; without an id, at the end, choose a session")
+	f.StringVar(&o.from, "continue", "", "continue the session `ID`, such as 12; without an id, at the end, choose one; -c continues the last")
+	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last")
+	_ = f.MarkHidden("last") // the usage of --continue has -c
+	f.StringVar(&fork, "fork", "", "start another session that shares the turns of the session `ID` to its end, or to that of a turn")
 	f.Var((*durationValue)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.turn_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
-	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
+	f.BoolVarP(&o.background, "background", "b", false, "print the number of the turn, and end while it works; its questions stay open")
+	f.BoolVar(&o.wait, "wait", false, "leave the questions to other clients, and wait for their answers")
+	f.BoolVar(&o.steer, "steer", false,
+		"with --continue: send it to the agent while it works, if the agent supports that; else it is the next prompt")
+	f.IntVar(&o.priority, "priority", 0, "of prompts that wait for a slot, the one with the highest `N` starts first")
 	f.StringVar(&o.title, "title", "", "call the session `TITLE`")
 	worktreeFlag(cmd, &o.worktree)
 	f.StringSliceVar(&o.agents, "agents", nil, agentsUsage)
@@ -115,7 +135,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	o.answer.Add(cmd)
 	o.budget.Add(cmd)
 	o.gates.Add(cmd)
-	o.with.AddShort(cmd)
+	o.with.Add(cmd)
 	directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error) {
 		if o.from == "" {
@@ -127,14 +147,24 @@ func newPromptCommand(s *settings) *cobra.Command {
 		}
 		return hubclient.DescribeAgent(ctx, c, "", from)
 	})
-	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, turnCandidates))
-	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
-	cmd.MarkFlagsMutuallyExclusive("continue", "last")
-	for _, name := range []string{"agent", "agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new session
-		cmd.MarkFlagsMutuallyExclusive("continue", name)
-		cmd.MarkFlagsMutuallyExclusive("last", name)
+	for _, name := range []string{"continue", "fork"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, completeAll(s, turnCandidates))
 	}
-	for _, name := range []string{"agent", "model", "option", "output-schema", "output-last-message"} { // of one agent
+	cmd.MarkFlagsMutuallyExclusive("yes", "deny", "background", "wait")
+	cmd.MarkFlagsMutuallyExclusive("fork", "steer")
+	for _, name := range []string{"agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new session
+		for _, of := range []string{"continue", "last", "fork"} {
+			cmd.MarkFlagsMutuallyExclusive(of, name)
+		}
+	}
+	cmd.MarkFlagsMutuallyExclusive("continue", "last", "fork")
+	cmd.MarkFlagsMutuallyExclusive("continue", "agent")
+	cmd.MarkFlagsMutuallyExclusive("last", "agent")
+	for _, name := range []string{"output-schema", "output-last-message"} { // they need the end of the turn
+		cmd.MarkFlagsMutuallyExclusive("background", name)
+		cmd.MarkFlagsMutuallyExclusive("wait", name)
+	}
+	for _, name := range []string{"agent", "model", "option", "output-schema", "output-last-message", "background", "wait", "priority"} { // of one agent
 		cmd.MarkFlagsMutuallyExclusive("agents", name)
 	}
 	return cmd
@@ -142,19 +172,23 @@ func newPromptCommand(s *settings) *cobra.Command {
 
 // preparePrompt reads the prompt from the arguments and input, and runs it.
 func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
+	isLeft := o.background || o.wait // the questions are left to other clients
 	switch {
 	case o.last:
 		o.from = "last"
-	case o.from == chosen && !canTalk(s):
+	case o.from == chosen && (isLeft || !canTalk(s)):
 		return errors.New("--continue needs an id here: there is no terminal to choose a session on; `duet-rpc session list` lists them")
 	}
-	if o.opens && canTalk(s) && len(o.agents) == 0 {
+	if o.steer && o.from == "" {
+		return errors.New("--steer needs the session whose agent works: --continue ID, or -c for the last one")
+	}
+	if o.opens && canTalk(s) && len(o.agents) == 0 && !isLeft {
 		o.first, args = strings.Join(args, " "), nil
 	}
 	if len(args) == 0 && canTalk(s) && len(o.agents) > 0 {
 		return errors.New("--agents needs a prompt in the arguments: several agents cannot talk in one terminal")
 	}
-	if len(args) == 0 && canTalk(s) && !cmd.Flags().Changed("output-schema") && !cmd.Flags().Changed("output-last-message") && !cmd.Flags().Changed("gate") {
+	if len(args) == 0 && canTalk(s) && !isLeft && !cmd.Flags().Changed("output-schema") && !cmd.Flags().Changed("output-last-message") && !cmd.Flags().Changed("gate") {
 		if err := o.with.Read(cmd, s, nil); err != nil {
 			return err
 		}
@@ -183,7 +217,10 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if o.dirs, err = fullDirectories(o.dirs); err != nil {
 		return err
 	}
-	if len(o.agents) > 0 {
+	switch {
+	case isLeft:
+		return leavePrompt(cmd, s, o, text)
+	case len(o.agents) > 0:
 		return runAttempts(cmd, s, o, text)
 	}
 	return runPrompt(cmd, s, o, text)
@@ -231,6 +268,11 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	session := p.session
 	view.End(session)
+	if s.JSON {
+		if err := printResult(cmd.OutOrStdout(), session); err != nil {
+			return err
+		}
+	}
 	if err := statusOf(session, interrupted); err != nil || unfit != nil {
 		return cmp.Or(err, unfit)
 	}
@@ -306,6 +348,17 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	return interrupted, err
 }
 
+// leavePrompt starts or continues a session, and leaves its questions to other clients.
+func leavePrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		started, err := startPrompt(ctx, c, o, text)
+		if err != nil {
+			return err
+		}
+		return printStarted(ctx, cmd, s, c, started, o.wait)
+	})
+}
+
 // startSession starts or continues a session, and returns its turn.
 func startSession(ctx context.Context, c *client.Client, view *turn.View, o promptOptions, text string) (protocol.Turn, error) {
 	started, err := startPrompt(ctx, c, o, text)
@@ -343,7 +396,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		Agent:         cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
 		TimeoutMS:     milliseconds(o.timeout),
 		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
-		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
+		PromptContent: o.with.Content(), Gated: o.gates.Gated(), Priority: o.priority,
 	})
 	return started, err
 }
@@ -352,7 +405,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	next := protocol.NextTurn{
 		TimeoutMS: milliseconds(o.timeout), AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(),
-		Gated: o.gates.Gated(),
+		Gated: o.gates.Gated(), Priority: o.priority,
 	}
 	if o.fork {
 		params := protocol.ForkParams{

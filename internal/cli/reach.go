@@ -298,28 +298,9 @@ func errorOf(cmd *cobra.Command, s *settings, err error) error {
 	return errors.New(strings.TrimSpace(text) + ")")
 }
 
-// waitFlag adds --wait.
-func waitFlag(cmd *cobra.Command, wait *bool) {
-	cmd.Flags().BoolVar(wait, "wait", false, "show what the agent does until it ends; exit status 1 unless it completes")
-}
-
-// startWork asks the hub to start a turn. It prints the turn's number, or waits for the end.
-func startWork[P any](
-	cmd *cobra.Command, s *settings, start func(context.Context, *client.Client, P) (protocol.Started, json.RawMessage, error), params P,
-	wait bool,
-) error {
-	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		r, raw, err := start(ctx, c, params)
-		if err != nil {
-			return err
-		}
-		return printStarted(ctx, cmd, s, c, r, raw, wait)
-	})
-}
-
 // printStarted prints the number of a started turn, or waits for its end.
 func printStarted(
-	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r protocol.Started, raw json.RawMessage, wait bool,
+	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r protocol.Started, wait bool,
 ) error {
 	if !s.JSON {
 		state := domain.State(r.State).Words()
@@ -335,14 +316,14 @@ func printStarted(
 	case wait:
 		return waitFor(ctx, cmd, s, c, r)
 	case s.JSON:
-		return term.Raw(cmd.OutOrStdout(), raw)
+		return printLine(cmd.OutOrStdout(), r)
 	}
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), r.Name)
 	return err
 }
 
 // waitFor shows a turn to its end and returns its outcome as the exit status. With --json it only
-// prints the result of turn.get at the end. The turn continues if the command is interrupted.
+// prints the result. The turn continues if the command is interrupted.
 func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, started protocol.Started) error {
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
@@ -357,20 +338,62 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	if err != nil {
 		return hubclient.OrGone(ctx, err)
 	}
-	t, raw, err := hubclient.Turn(ctx, c, last)
+	t, _, err := hubclient.Turn(ctx, c, last)
 	if err != nil {
 		return hubclient.OrGone(ctx, err)
 	}
 	if s.JSON {
-		err = term.Raw(cmd.OutOrStdout(), raw)
+		err = printResult(cmd.OutOrStdout(), t)
 	} else {
-		progress(cmd, s, "%s %s; go on with: duet-rpc session continue %d \"…\"", t.Name, t.Outcome(), t.Session)
+		progress(cmd, s, "%s %s; go on with: duet-rpc prompt --continue %d \"…\"", t.Name, t.Outcome(), t.Session)
 	}
-	switch {
-	case err == nil && t.Gates.Failed():
-		err = exitStatus(gatesFail)
-	case err == nil && (t.State != hubclient.Completed || t.Gates != nil && t.Gates.State != domain.LoopPassed):
-		err = exitStatus(1)
+	if err != nil {
+		return err
 	}
-	return err
+	return statusOf(t, false)
+}
+
+// A turnResult is the last line that prompt --json prints: the turn at its end.
+type turnResult struct {
+	Kind        string          `json:"kind"`
+	Turn        string          `json:"turn"`
+	Session     int64           `json:"session"`
+	TurnUUID    string          `json:"turn_uuid"`
+	SessionUUID string          `json:"session_uuid"`
+	Agent       string          `json:"agent"`
+	State       string          `json:"state"`
+	Text        string          `json:"text"`
+	Error       string          `json:"error,omitempty"`
+	ErrorCode   string          `json:"error_code,omitempty"`
+	StopReason  string          `json:"stop_reason,omitempty"`
+	Usage       resultUsage     `json:"usage"`
+	CostUSD     *float64        `json:"cost_usd,omitempty"`
+	Gates       *protocol.Gates `json:"gates,omitempty"`
+}
+
+// resultUsage is what a turn used, as far as its agent reports it.
+type resultUsage struct {
+	InputTokens      *int64 `json:"input_tokens,omitempty"`
+	OutputTokens     *int64 `json:"output_tokens,omitempty"`
+	CacheReadTokens  *int64 `json:"cache_read_tokens,omitempty"`
+	CacheWriteTokens *int64 `json:"cache_write_tokens,omitempty"`
+	DurationMS       *int64 `json:"duration_ms,omitempty"`
+}
+
+// printResult prints a turn that has ended, as one line of JSON.
+func printResult(out io.Writer, t protocol.Turn) error {
+	return printLine(out, turnResult{
+		Kind: "result", Turn: t.Name, Session: t.Session, TurnUUID: t.ID, SessionUUID: t.SessionUUID, Agent: t.Agent, State: t.State,
+		Text: t.Result, Error: t.Error, ErrorCode: t.ErrorCode, StopReason: t.StopReason, CostUSD: t.CostUSD, Gates: t.Gates,
+		Usage: resultUsage{t.InputTokens, t.OutputTokens, t.CacheReadTokens, t.CacheWriteTokens, t.DurationMS},
+	})
+}
+
+// printLine prints a value as one line of JSON.
+func printLine(out io.Writer, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return term.Raw(out, line)
 }

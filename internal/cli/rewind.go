@@ -25,7 +25,7 @@ unless you give --all. --undo takes the last rewind to before the turn back, the
 one before it.
 
 The files are recorded before each turn, unless [checkpoints] is disabled in your
-configuration or git is missing. The session stays as it is: session fork continues it
+configuration or git is missing. The session stays as it is: prompt --fork continues it
 from an earlier turn.
 `
 
@@ -201,6 +201,6 @@ func showRewound(view *turn.View, session protocol.Turn, r protocol.RewindResult
 		view.Note(term.Count(n, "file") + " restored; take it back with: duet-rpc rewind " + session.Name + " --undo")
 	}
 	if r.ForkTurn != "" {
-		view.Note("continue the session from there with: duet-rpc session fork " + r.ForkTurn + " TEXT")
+		view.Note("continue the session from there with: duet-rpc prompt --fork " + r.ForkTurn + " TEXT")
 	}
 }

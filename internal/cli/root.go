@@ -49,11 +49,11 @@ var groups = []struct{ about, commands string }{
 	{"give prompts, find sessions", "prompt session search"},
 	{"answer questions", "approvals"},
 	{"see, undo and land changes", "changes rewind land discard"},
-	{"compare several agents", "attempts choose"},
+	{"compare several agents", "attempts"},
 	{"choose agents, permit, check", "agents config trust doctor usage"},
 	{"the project and its daemon", "daemon events projects paths"},
 	{"builds, pages, terminals", "build triggers preview attach"},
-	{"for editors and programs", "acp mcp ask permission call serve"},
+	{"for editors and programs", "acp mcp ask permission call"},
 	{"this program", "completion demo-agent version"},
 }
 
@@ -111,25 +111,15 @@ const openFlag = "open"
 // several words, -p for the answer alone, -c for the last session, or flags of prompt with one of these.
 // On a terminal, the flags alone open a session.
 func asPrompt(root *cobra.Command, s *settings, args []string, onTerminal bool) []string {
-	for i := 0; i < len(args); i++ {
-		name, isLong := strings.CutPrefix(args[i], "--")
-		name, _, hasValue := strings.Cut(name, "=")
-		flag := root.PersistentFlags().Lookup(name)
-		switch {
-		case !isLong || flag == nil:
-			if !isPrompt(s, args[i:], onTerminal) {
-				return args
-			}
-			before, rest := append(args[:i:i], "prompt"), slices.Clone(args[i:])
-			if p := slices.IndexFunc(rest, isPrint); p >= 0 {
-				return append(before, slices.Delete(rest, p, p+1)...)
-			}
-			return append(append(before, "--"+openFlag), rest...)
-		case !hasValue && flag.NoOptDefVal == "":
-			i++
-		}
+	i := commandAt(root.PersistentFlags(), args)
+	if i >= len(args) || !isPrompt(s, args[i:], onTerminal) {
+		return args
 	}
-	return args
+	before, rest := append(args[:i:i], "prompt"), slices.Clone(args[i:])
+	if p := slices.IndexFunc(rest, isPrint); p >= 0 {
+		return append(before, slices.Delete(rest, p, p+1)...)
+	}
+	return append(append(before, "--"+openFlag), rest...)
 }
 
 func isPrint(arg string) bool { return arg == "-p" || arg == "--print" }
@@ -201,10 +191,13 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root.SetErr(term.Terminal(os.Stderr))
 	installUsage(root)
 	s.AddFlags(root)
-	args = withPicker(asPrompt(root, s, args, term.IsTerminal(os.Stdin)))
+	args = withoutOtherFlags(root.PersistentFlags(), withPicker(asPrompt(root, s, args, term.IsTerminal(os.Stdin))))
 	root.SetArgs(args)
 	commands := commands()
-	name, found := commandName(root.PersistentFlags(), args)
+	name, found := "", true
+	if at := commandAt(root.PersistentFlags(), args); at < len(args) {
+		name, found = args[at], !strings.HasPrefix(args[at], "-")
+	}
 	switch create := commands[name]; {
 	case found && name == "" && !term.IsTerminal(os.Stdin): // started by an editor
 		return root
@@ -219,26 +212,35 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	return root
 }
 
-// commandName returns the command among the arguments: the first one that is neither a flag
-// nor a flag's value, or "" if there is none. found is false if an unknown flag such as --help
-// comes first.
-func commandName(flags *pflag.FlagSet, args []string) (name string, found bool) {
-	for len(args) > 0 {
-		long, isFlag := strings.CutPrefix(args[0], "--")
-		if !isFlag {
-			return args[0], !strings.HasPrefix(args[0], "-")
+// commandAt returns the index of the command among the arguments: the first one that is neither a flag of
+// all commands nor such a flag's value. An unknown flag, such as --help, may be there instead.
+func commandAt(flags *pflag.FlagSet, args []string) int {
+	for i := 0; i < len(args); i++ {
+		name, isLong := strings.CutPrefix(args[i], "--")
+		name, _, hasValue := strings.Cut(name, "=")
+		flag := flags.Lookup(name)
+		if !isLong || flag == nil {
+			return i
 		}
-		long, _, hasValue := strings.Cut(long, "=")
-		flag := flags.Lookup(long)
-		if flag == nil {
-			return "", false
-		}
-		args = args[1:]
-		if !hasValue && flag.NoOptDefVal == "" && len(args) > 0 {
-			args = args[1:]
+		if !hasValue && flag.NoOptDefVal == "" {
+			i++
 		}
 	}
-	return "", true
+	return len(args)
+}
+
+// withoutOtherFlags cuts the arguments behind a command that has another name here. Its flags would be
+// unknown, and the error is about its name.
+func withoutOtherFlags(flags *pflag.FlagSet, args []string) []string {
+	at := commandAt(flags, args)
+	words := args[at:]
+	if n := slices.IndexFunc(words, func(arg string) bool { return strings.HasPrefix(arg, "-") }); n >= 0 {
+		words = words[:n]
+	}
+	if called, _ := otherName(words); called == "" {
+		return args
+	}
+	return args[:at+len(words)]
 }
 
 // commands maps names to constructors. Cobra sorts the commands.
@@ -253,7 +255,6 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"build":      newBuild,
 		"call":       newCallCommand,
 		"changes":    newChanges,
-		"choose":     newChoose,
 		"config":     newConfigCommand,
 		"daemon":     newDaemonCommand,
 		"demo-agent": newDemoAgentCommand,
@@ -274,7 +275,6 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"subreaper":  newSubreaperCommand,
-		"task":       newTaskCommand,
 		"triggers":   newTriggers,
 		"trust":      newTrustCommand,
 		"usage":      newUsageCommand,

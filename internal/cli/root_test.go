@@ -76,13 +76,33 @@ func TestCommandNameAfterFlags(t *testing.T) {
 		"": "", "session list": "session", "--json session": "session", "--root prompt --log-level=debug session": "session",
 		"--root=x session --help": "session", "--root session": "", "--root": "", "--no-color": "", "help session": "help",
 	} {
-		name, found := commandName(flags, strings.Fields(line))
-		require.True(t, found, line)
-		require.Equal(t, want, name, line)
+		args := append(strings.Fields(line), "")
+		require.Equal(t, want, args[min(commandAt(flags, args[:len(args)-1]), len(args)-1)], line)
 	}
 	for _, line := range []string{"--help", "-h session", "--root x -- session", "--unknown x session", "- session", "-- session", "--json --version"} {
-		_, found := commandName(flags, strings.Fields(line))
-		require.False(t, found, line)
+		args := strings.Fields(line)
+		require.True(t, strings.HasPrefix(args[commandAt(flags, args)], "-"), line)
+	}
+}
+
+// A name of another program leads to a command that exists, with flags that it has, and is none of ours.
+func TestOtherNamesLeadToCommands(t *testing.T) {
+	root := newRootCommand("", []string{"--help"})
+	for other, does := range otherNames() {
+		words := strings.Fields(other)
+		cmd, rest, _ := root.Find(words)
+		require.True(t, cmd == root || len(rest) > 0, "%q is a command", other)
+		does, _, _ = strings.Cut(does, ", and then ")
+		cmd, rest, err := root.Find(strings.Fields(does))
+		require.NoError(t, err, other)
+		require.NotEqual(t, root, cmd, other)
+		for _, word := range rest {
+			if name, isFlag := strings.CutPrefix(word, "--"); isFlag {
+				require.NotNil(t, cmd.Flags().Lookup(name), "%s: %s", other, does)
+			} else {
+				require.Equal(t, strings.ToUpper(word), word, "%s: %s", other, does)
+			}
+		}
 	}
 }
 
@@ -122,13 +142,13 @@ func TestAPromptNeedsNoCommand(t *testing.T) {
 // Names that other programs use for a command suggest it.
 func TestOtherNamesSuggestCommand(t *testing.T) {
 	for line, want := range map[string]string{
-		"run":           `there is no command "run" (did you mean prompt?); `,
-		"ls":            `there is no command "ls" (did you mean session list?); `,
-		"session rm":    `there is no command "rm" (did you mean delete?); `,
+		"run":           "there is no command \"run\": `duet-rpc prompt` does that",
+		"ls":            "there is no command \"ls\": `duet-rpc session list` does that",
+		"session rm":    "there is no command \"session rm\": `duet-rpc session delete` does that",
 		"session shw":   `there is no command "shw" (did you mean show?); `,
-		"task ls":       `there is no command "ls" (did you mean list?); `,
+		"task ls":       "there is no command \"task ls\": `duet-rpc session list --turns` does that",
 		"zz":            `there is no command "zz"; `,
-		"--json status": `there is no command "status" (did you mean daemon status?); `,
+		"--json status": "there is no command \"status\": `duet-rpc daemon status` does that",
 	} {
 		args := strings.Fields(line)
 		root := newRootCommand("", args)

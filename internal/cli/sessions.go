@@ -325,9 +325,8 @@ that was started last, or its session. A uuid of either works as well.
 `
 
 func newSessionCommand(s *settings) *cobra.Command {
-	return commandGroup("session", "List, show, start, continue and archive sessions", sessionHelp+hubStatusHelp,
-		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
-		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
+	return commandGroup("session", "List, show, set, interrupt and archive sessions", sessionHelp+hubStatusHelp,
+		newSessionListCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
 		newSessionAttachmentCommand(s), newAdopt(s), newShow(s), newPick(s), newQueue(s), newArchive(s), newUnarchive(s),
 		newRename(s), newDelete(s))
 }

@@ -66,7 +66,7 @@ func newUsageCommand(s *settings) *cobra.Command {
 			return report.Print(cmd, s)
 		},
 	}
-	report.Add(cmd, "")
+	report.Add(cmd)
 	return cmd
 }
 
@@ -105,13 +105,13 @@ type spendingReport struct {
 	by, since, until string
 }
 
-// Add adds the flags to a command. condition begins their descriptions.
-func (r *spendingReport) Add(cmd *cobra.Command, condition string) {
+// Add adds the flags to a command.
+func (r *spendingReport) Add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	oneOf(cmd, &r.by, "by", condition+"for each", "day", "agent", "session", "model")
-	f.StringVar(&r.since, "since", "", condition+"only prompts since `TIME`: 2026-01-31, or 7d, 12h ago")
-	f.StringVar(&r.until, "until", "", condition+"only prompts before `TIME`")
-	f.BoolVar(&r.csv, "csv", false, condition+"as comma separated values")
+	oneOf(cmd, &r.by, "by", "for each", "day", "agent", "session", "model")
+	f.StringVar(&r.since, "since", "", "only prompts since `TIME`: 2026-01-31, or 7d, 12h ago")
+	f.StringVar(&r.until, "until", "", "only prompts before `TIME`")
+	f.BoolVar(&r.csv, "csv", false, "as comma separated values")
 }
 
 // Print asks the hub for the usage and prints it.

@@ -56,7 +56,7 @@ func (h *Hub) checkWorktree(t store.Tx, session domain.Session) error {
 		return err
 	}
 	return domain.Errorf(domain.KindNoWorktree,
-		"the worktree of this session is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory",
+		"the worktree of this session is gone (%s): `duet-rpc prompt --fork %s TEXT` continues it in the project's directory",
 		h.rootOf(session.CWD), last.Label())
 }
 

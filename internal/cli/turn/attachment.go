@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -222,20 +221,13 @@ the agent accepts it. A file of the project that the prompt's arguments mention 
 
 // AttachFlags are the flags for attachments.
 type AttachFlags struct {
-	attach, files, images []string
-	blocks                []catalog.ContentBlock
+	attach []string
+	blocks []catalog.ContentBlock
 }
 
 // Add adds --attach to a command.
 func (f *AttachFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "send `FILE` with the prompt, such as an image; may be given several times")
-}
-
-// AddShort adds --file and --image, the names of other programs, too.
-func (f *AttachFlags) AddShort(cmd *cobra.Command) {
-	f.Add(cmd)
-	cmd.Flags().StringArrayVarP(&f.files, "file", "f", nil, "send `FILE`, as --attach")
-	cmd.Flags().StringArrayVarP(&f.images, "image", "i", nil, "send the image `FILE` with the prompt; may be given several times")
+	cmd.Flags().StringArrayVarP(&f.attach, "attach", "f", nil, "send `FILE` with the prompt, such as an image; may be given several times")
 }
 
 // Read reads the files. args are the prompt's arguments. Text from standard input mentions no
@@ -244,13 +236,8 @@ func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
 	Project() (project.Project, error)
 }, args []string,
 ) (err error) {
-	if f.blocks, err = attachFiles(slices.Concat(f.attach, f.files, f.images)); err != nil {
+	if f.blocks, err = attachFiles(f.attach); err != nil {
 		return err
-	}
-	for i, path := range f.images {
-		if b := f.blocks[len(f.attach)+len(f.files)+i]; b.Type != "image" {
-			return fmt.Errorf("--image %s is not a known kind of image; --file sends any file", path)
-		}
 	}
 	return f.Mentioned(s, strings.Join(args, " "), func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) })
 }

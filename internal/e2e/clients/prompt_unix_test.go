@@ -336,7 +336,7 @@ func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	p.endsWith(1)
 	s.Daemon()
 	defer func() { _, _ = s.Command("daemon", "stop") }()
-	list := s.Run("task", "list")
+	list := s.Run("session", "list", "--turns")
 	assert.Regexp(t, `(?m)^1\.2 +timed out: TIMEOUT +demo `, list)
 }
 
@@ -542,7 +542,7 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 		return out
 	}
 	for _, args := range [][]string{
-		{"approvals"}, {"approvals", "show", asked.Data.ApprovalID}, {"events", "--no-follow"}, {"session", "list"}, {"session", "show", launched}, {"task", "list"}, {"task", "get", launched},
+		{"approvals"}, {"approvals", "show", asked.Data.ApprovalID}, {"events", "--no-follow"}, {"session", "list"}, {"session", "show", launched}, {"session", "list", "--turns"}, {"task", "get", launched},
 	} {
 		out := show(args...)
 		assert.Contains(t, out, "<U+202E>", args)
@@ -917,7 +917,7 @@ func TestASessionIsPicked(t *testing.T) {
 func awaitWaiting(s *e2e.Site, t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		out, err := s.Command("task", "list", "--state", "waiting")
+		out, err := s.Command("session", "list", "--turns", "--state", "waiting")
 		return err == nil && strings.Count(out, " waiting for you ") == n
 	}, e2e.Watchdog/3, e2e.PollEvery)
 }
@@ -926,7 +926,7 @@ func awaitWaiting(s *e2e.Site, t *testing.T, n int) {
 func TestAPromptSaysForWhatItWaits(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	s.Daemon()
-	s.Run("task", "submit", "quiet permit:1")
+	s.Run("prompt", "--background", "quiet permit:1")
 	awaitWaiting(s, t, 1)
 	p := startPrompt(s, t, "-c", "quiet and now this")
 	p.sees("waiting for the previous turn or a free slot")

@@ -71,7 +71,7 @@ func newcomer(st *stage) {
 	st.shows("help-prompt", "duet-rpc prompt --help")
 	st.shows("help-approvals", "duet-rpc approvals --help")
 	st.shows("agents", "duet-rpc agents")
-	st.shows("empty", "duet-rpc session list", "duet-rpc task list", "duet-rpc approvals", "duet-rpc search nothing", "duet-rpc events --no-follow", "duet-rpc daemon status")
+	st.shows("empty", "duet-rpc session list", "duet-rpc session list --turns", "duet-rpc approvals", "duet-rpc search nothing", "duet-rpc events --no-follow", "duet-rpc daemon status")
 	sc := st.scene("first", `duet-rpc prompt --agent demo "Greet the README's reader"`)
 	sc.waits("[?] Keys: ")
 	sc.is("first-question")
@@ -170,7 +170,7 @@ func beside(st *stage) {
 func inbox(st *stage) {
 	st.scene("stopped", "duet-rpc daemon stop").ends()
 	st.shows("daemon-start", "duet-rpc daemon start", "duet-rpc daemon status")
-	st.shows("session-launch", `duet-rpc session launch "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc session launch permit:1`)
+	st.shows("session-launch", `duet-rpc prompt --background "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc prompt --background permit:1`)
 	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval\":') = 2; do sleep 0.1; done").ends()
 	st.shows("approvals-list", "duet-rpc approvals --list", "duet-rpc session list --turns")
 	sc := st.scene("inbox", "duet-rpc approvals")
@@ -245,7 +245,7 @@ func mistakes(st *stage) {
 		{"no-adapter", "duet-rpc prompt --agent codex hello"},
 		{"unknown-id", "duet-rpc session show 99"},
 		{"no-question", "duet-rpc approvals allow nosuchid"},
-		{"no-file", "duet-rpc prompt --file nothing.txt hello"},
+		{"no-file", "duet-rpc prompt --attach nothing.txt hello"},
 		{"agent-fails", "duet-rpc prompt quiet fail"},
 		{"agent-crashes", "duet-rpc prompt quiet crash"},
 	} {
@@ -262,7 +262,7 @@ func lists(st *stage) {
 	st.scene("notes", there, "duet-rpc daemon start").ends()
 	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc session list --turns", "duet-rpc session list --state failed",
 		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
-	st.scene("a-rule", there, "duet-rpc session launch --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
+	st.scene("a-rule", there, "duet-rpc prompt --background --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
 		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals allow $id --scope session; }",
 		"until duet-rpc session list --state completed | grep -q '^1.1 '; do sleep 0.1; done").ends()
 	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")

@@ -40,7 +40,7 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 			silence(t, s, pid)
 			var group sync.WaitGroup
 			for _, args := range [][]string{
-				{"task", "list"},
+				{"session", "list", "--turns"},
 				{"session", "list"},
 				{"approvals"},
 				{"events"},
@@ -103,7 +103,7 @@ func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
 	listenAsStranger(s)
 	s.Others.Store(true) // otherwise the site would send daemon.stop to the stranger
 	for _, args := range [][]string{
-		{soon, "task", "list"},
+		{soon, "session", "list", "--turns"},
 		{e2e.Lately, "daemon", "start"}, // time for the daemon that it starts to find the socket in use, and to end
 		{soon, "daemon", "stop", "--force"},
 	} {
@@ -120,7 +120,7 @@ func TestSignalEndsACommandThatWaits(t *testing.T) {
 	stranger := listenAsStranger(s)
 	require.NoError(t, stranger.(*net.UnixListener).SetDeadline(time.Now().Add(e2e.Watchdog))) // limits the wait for a command that does not connect
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		for _, args := range [][]string{{"task", "list"}, {"prompt", "quiet"}, {"daemon", "stop"}, {"daemon", "start"}} {
+		for _, args := range [][]string{{"session", "list", "--turns"}, {"prompt", "quiet"}, {"daemon", "stop"}, {"daemon", "start"}} {
 			l := s.Launch(append([]string{"--answer-within=1h"}, args...)...)
 			p := l.Start(t)
 			p.CloseStdin() // an open stdin would be context of the prompt

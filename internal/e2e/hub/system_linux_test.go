@@ -447,7 +447,7 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	require.NoError(t, os.Lchown(s.SocketPath(), stranger, stranger))
 	before, err := os.Lstat(s.SocketPath())
 	require.NoError(t, err)
-	for _, args := range [][]string{{"daemon", "start"}, {"daemon", "start", "--foreground"}, {"daemon", "status"}, {"prompt", "quiet"}, {"task", "list"}} {
+	for _, args := range [][]string{{"daemon", "start"}, {"daemon", "start", "--foreground"}, {"daemon", "status"}, {"prompt", "quiet"}, {"session", "list", "--turns"}} {
 		_, err = s.Command(args...)
 		require.ErrorContains(t, err, fmt.Sprintf("belongs to user %d and is not", stranger), args)
 		require.NotContains(t, err.Error(), "opener")
@@ -555,7 +555,7 @@ func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
 	}
 	out := s.RunIn(dir, "doctor")
 	e2e.RequireParts(t, out, dir+" is a directory for many projects", "name one with --root")
-	out, problem, err := s.CommandIn("/", "task", "list")
+	out, problem, err := s.CommandIn("/", "session", "list", "--turns")
 	require.Error(t, err, out)
 	assert.Contains(t, problem, "this project has no sessions yet")
 }

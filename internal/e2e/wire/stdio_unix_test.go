@@ -441,7 +441,7 @@ func TestOnATerminalItPrintsHelp(t *testing.T) {
 }
 
 func TestOnATerminalItServesWhenTold(t *testing.T) {
-	for _, args := range [][]string{{"--stdio"}, {"serve"}, {"serve", "--stdio"}} {
+	for _, args := range [][]string{{"--stdio"}, {"serve", "--stdio"}} {
 		tty := e2e.OpenTerminal(t)
 		p := e2e.Launch{Args: args, Stdin: tty.Theirs}.Start(t)
 		_, err := tty.Ours.WriteString(e2e.Framed(after))
