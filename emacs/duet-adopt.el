@@ -75,7 +75,7 @@ EVERYWHERE is non-nil if RESULT has the sessions of all directories."
                        sessions)))
     (cl-mapcar
      (lambda (session name)
-       (let ((id (duet-get-string session :native_session_id)))
+       (let ((id (duet-get-string session :agent_session_id)))
          (list (if (> (cl-count name names :test #'equal) 1)
                    (format "%s (%s)" name (duet-visible-line id))
                  name)
@@ -98,7 +98,7 @@ EVERYWHERE is non-nil if RESULT has the sessions of all directories."
   "Adopt the session ID of AGENT in CONNECTION, and show its transcript."
   (message "Loading the session from %s..." agent)
   (duet-connection-request
-   connection 'session.adopt (list :agent agent :native_session_id id)
+   connection 'session.adopt (list :agent agent :agent_session_id id)
    :success-fn
    (lambda (result)
      (duet-search--with-session

@@ -260,7 +260,7 @@ func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p protocol.NativeS
 			return protocol.NativeSessionList{}, err
 		}
 		if ok {
-			one.Turn, one.SessionID, one.TaskID = found.Turn.Name(), found.HumanLayerSession, domain.TaskName(found.Task)
+			one.Turn, one.TurnUUID = found.Turn.Name(), found.HumanLayerSession
 		}
 		r.Sessions = append(r.Sessions, one)
 	}

@@ -167,21 +167,21 @@ func TestSessionsOfAgents(t *testing.T) {
 	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)
 
 	list := c.ask("agent.sessions", `{"agent":"theirs"}`)
-	assert.JSONEq(t, `{"agent":"theirs","sessions":[{"native_session_id":"one","title":"First","updated_at":"2026-01-02T03:04:05Z","working_dir":"/"}]}`, string(list))
-	adopted := c.ask("session.adopt", `{"agent":"theirs","native_session_id":"one"}`)
+	assert.JSONEq(t, `{"agent":"theirs","sessions":[{"agent_session_id":"one","title":"First","updated_at":"2026-01-02T03:04:05Z","working_dir":"/"}]}`, string(list))
+	adopted := c.ask("session.adopt", `{"agent":"theirs","agent_session_id":"one"}`)
 	assert.Equal(t, "completed", testkit.JSONAs[string](t, adopted, "state"))
 	session := testkit.JSONAs[string](t, adopted, "turn_uuid")
 	reported := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
 	assert.Contains(t, reported, "so it is ")
 	assert.NotContains(t, reported, key, "the hub removes the agent's key")
-	again := answer[protocol.AdoptResult](c, "session.adopt", `{"agent":"theirs","native_session_id":"one"}`)
+	again := answer[protocol.AdoptResult](c, "session.adopt", `{"agent":"theirs","agent_session_id":"one"}`)
 	assert.Equal(t, []any{session, "1.1", false}, []any{again.ID, again.Name, again.Adopted})
 
-	locked := c.fail("session.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)
+	locked := c.fail("session.adopt", `{"agent":"theirs","agent_session_id":"locked","working_dir":"/"}`)
 	assert.Contains(t, locked.Message, "duet-rpc agents login theirs")
 	for _, params := range []string{`{"agent":"unknown"}`, `{"agent":"theirs","cursor":"x"}`, `{"agent":"theirs","working_dir":"/nowhere"}`} {
 		assert.Equal(t, -32602, c.fail("agent.sessions", params).Code, params)
 	}
 	assert.Equal(t, -32602, c.fail("session.adopt", `{"agent":"theirs"}`).Code)
-	assert.JSONEq(t, `{"success":true}`, strings.TrimSpace(string(c.ask("agent.forget", `{"agent":"theirs","native_session_id":"one"}`))))
+	assert.JSONEq(t, `{"success":true}`, strings.TrimSpace(string(c.ask("agent.forget", `{"agent":"theirs","agent_session_id":"one"}`))))
 }

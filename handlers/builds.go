@@ -182,6 +182,6 @@ func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*protocol.Ga
 		g.Failing = append(g.Failing, r.Gate)
 	}
 	current, err := h.Query().ByTurn(ctx, l.Turn)
-	g.SessionID, g.TaskID = current.HumanLayerSession, domain.TaskName(current.Task)
+	g.Turn, g.TurnUUID = current.Turn.Name(), current.HumanLayerSession
 	return g, err
 }

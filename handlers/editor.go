@@ -128,7 +128,7 @@ func (e *editors) of(session, tool string) (editorOffer, error) {
 
 func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallParams) (protocol.EditorCallResult, error) {
 	var r protocol.EditorCallResult
-	s, err := h.Query().Turn(ctx, p.SessionID)
+	s, err := h.Query().Turn(ctx, string(p.Session))
 	if err != nil {
 		return r, err
 	}

@@ -33,7 +33,7 @@ func TestAnEditorAnswersForItsSession(t *testing.T) {
 	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
 	session := agent.launch(`{"query":"one"}`)
 	call := func(arguments string) string {
-		return agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"%s}`, session, arguments))
+		return agent.send("editor.call", fmt.Sprintf(`{"session":%q,"tool":"selection"%s}`, session, arguments))
 	}
 	assert.Equal(t, "not_offered", agent.wait(call("")).Error.Data["kind"])
 
@@ -61,10 +61,10 @@ func TestAnEditorAnswersForItsSession(t *testing.T) {
 	}
 
 	for params, param := range map[string]string{
-		`{"session_id":"` + session + `","tool":"format"}`:                           "tool",
-		`{"session_id":" ","tool":"open"}`:                                           "session_id",
-		`{"session_id":"` + session + `","tool":"selection","arguments":[]}`:         "arguments",
-		`{"session_id":"` + session + `","tool":"selection","arguments":{"path":1}}`: "arguments.path",
+		`{"session":"` + session + `","tool":"format"}`:                           "tool",
+		`{"session":" ","tool":"open"}`:                                           "session",
+		`{"session":"` + session + `","tool":"selection","arguments":[]}`:         "arguments",
+		`{"session":"` + session + `","tool":"selection","arguments":{"path":1}}`: "arguments.path",
 	} {
 		assert.Equal(t, param, agent.fail("editor.call", params).Data["param"], params)
 	}
@@ -82,7 +82,7 @@ func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
 		agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
 		session := agent.launch(`{"query":"one"}`)
 		editor.ask("editor.offer", `{"client":"Emacs","tools":["selection"]}`)
-		e := agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"}`, session))
+		e := agent.fail("editor.call", fmt.Sprintf(`{"session":%q,"tool":"selection"}`, session))
 		assert.Contains(t, e.Message, "Emacs did not answer within 10s")
 	})
 }
@@ -101,7 +101,7 @@ func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	session := agent.launch(`{"query":"one"}`)
 	editor.ask("editor.offer", `{"tools":["buffers","selection","symbols"]}`)
 	call := func(tool, answer string) message {
-		pending := agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":%q}`, session, tool))
+		pending := agent.send("editor.call", fmt.Sprintf(`{"session":%q,"tool":%q}`, session, tool))
 		id, _ := editor.asked("editor." + tool)
 		editor.write(`{"jsonrpc":"2.0","id":` + id + `,"result":` + strings.ReplaceAll(answer, "ROOT", w.dir) + `}`)
 		return agent.wait(pending)
@@ -112,7 +112,7 @@ func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	refused := call("selection", `{"path":"ROOT/b.env","text":"KEY=1"}`).Error
 	require.NotNil(t, refused)
 	assert.Equal(t, "permission_denied", refused.Data["kind"])
-	assert.Equal(t, "permission_denied", agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"symbols","arguments":{"path":"b.env"}}`, session)).Data["kind"])
+	assert.Equal(t, "permission_denied", agent.fail("editor.call", fmt.Sprintf(`{"session":%q,"tool":"symbols","arguments":{"path":"b.env"}}`, session)).Data["kind"])
 }
 
 // An agent gets nothing through the editor of files outside of its session's directories, not by links either.
@@ -125,7 +125,7 @@ func TestAnEditorTellsNothingOfFilesElsewhere(t *testing.T) {
 	session := agent.launch(`{"query":"one"}`)
 	editor.ask("editor.offer", `{"tools":["buffers","selection"]}`)
 	call := func(tool, answer string) message {
-		pending := agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":%q}`, session, tool))
+		pending := agent.send("editor.call", fmt.Sprintf(`{"session":%q,"tool":%q}`, session, tool))
 		id, _ := editor.asked("editor." + tool)
 		editor.write(`{"jsonrpc":"2.0","id":` + id + `,"result":` + strings.NewReplacer("ROOT", w.dir, "ELSEWHERE", elsewhere).Replace(answer) + `}`)
 		return agent.wait(pending)

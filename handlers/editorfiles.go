@@ -45,7 +45,7 @@ func (f *editorFiles) offer(ctx context.Context, s domain.TurnInSession) {
 		var file struct {
 			Text string `json:"text"`
 		}
-		err := conn.Call(ctx, readFile, map[string]string{"session_id": s.HumanLayerSession, "path": path}, &file)
+		err := conn.Call(ctx, readFile, map[string]string{"turn_uuid": s.HumanLayerSession, "path": path}, &file)
 		return file.Text, err
 	})
 	f.mu.Lock()

@@ -124,7 +124,7 @@ func TestATaskWhoseGatesStillFail(t *testing.T) {
 	assert.Equal(t, "failed", session["gates"].(map[string]any)["state"])
 	assert.Len(t, session["gates"].(map[string]any)["results"], 1)
 	assert.Equal(t, []any{"make test"}, object(t, c.ask("task.get", `{"taskId":"mine"}`))["gates"].(map[string]any)["failing"])
-	assert.Contains(t, string(c.ask("task.list", `{}`)), `"gates":{"state":"failed","reason":"they still fail after 1 turn","iteration":1,"max_iterations":1,"gates":["make test"],"failing":["make test"],"session_id":`)
+	assert.Contains(t, string(c.ask("task.list", `{}`)), `"gates":{"state":"failed","reason":"they still fail after 1 turn","iteration":1,"max_iterations":1,"gates":["make test"],"failing":["make test"],"turn":"1.1","turn_uuid":`)
 }
 
 // The cancellation of a request ends its gates.

@@ -52,10 +52,10 @@ done
 (ert-deftest duet-adopt-test-choices ()
   "Equal titles get their ids, and control characters become visible."
   (let ((choices (duet-adopt--choices
-                  '((:native_session_id "a" :title "Same" :working_dir "/tmp" :turn "12.3")
-                    (:native_session_id "b" :title "Same")
-                    (:native_session_id "c" :title "x\u202ey\nz")
-                    (:native_session_id "d")))))
+                  '((:agent_session_id "a" :title "Same" :working_dir "/tmp" :turn "12.3")
+                    (:agent_session_id "b" :title "Same")
+                    (:agent_session_id "c" :title "x\u202ey\nz")
+                    (:agent_session_id "d")))))
     (should (equal (mapcar #'car (seq-take choices 2)) '("Same (a)" "Same (b)")))
     (should (equal (mapcar #'cadr choices) '("a" "b" "c" "d")))
     (should-not (string-match-p "[\u202e\n]" (car (nth 2 choices))))

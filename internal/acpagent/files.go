@@ -30,13 +30,13 @@ var errNotOurs = errors.New("this client has no such session")
 // readFile reads a file as the client has it, for a turn that the client has begun.
 func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
-		SessionID string `json:"session_id"`
-		Path      string `json:"path"`
+		TurnUUID string `json:"turn_uuid"`
+		Path     string `json:"path"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	s := a.ofTurn(ctx, p.SessionID)
+	s := a.ofTurn(ctx, p.TurnUUID)
 	if s == nil {
 		return nil, errNotOurs
 	}

@@ -71,7 +71,7 @@ func serveEditorTools(ctx context.Context, in io.ReadCloser, out io.WriteCloser,
 			Name: tool.tool, Title: tool.title, Description: tool.description, InputSchema: json.RawMessage(tool.schema),
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(bool)},
 		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			text, err := askEditor(ctx, s, protocol.EditorCallParams{SessionID: session, Tool: tool.tool, Arguments: r.Params.Arguments})
+			text, err := askEditor(ctx, s, protocol.EditorCallParams{Session: protocol.Ref(session), Tool: tool.tool, Arguments: r.Params.Arguments})
 			if err != nil {
 				return failed(err.Error()), nil
 			}

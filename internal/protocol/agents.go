@@ -82,13 +82,12 @@ type NativeSessionListParams struct {
 }
 
 type NativeSession struct {
-	ID         string `json:"native_session_id" doc:"The agent's id of the session."`
+	ID         string `json:"agent_session_id" doc:"The agent's id of the session."`
 	Title      string `json:"title,omitempty" doc:"The agent's title."`
 	UpdatedAt  string `json:"updated_at,omitempty" doc:"Time of the last activity."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"The session's working directory."`
 	Turn       string `json:"turn,omitempty" doc:"The last turn of the session here that continues it, such as 12.3."`
-	SessionID  string `json:"session_id,omitempty" doc:"The last turn of the Duet session that continues it, as HumanLayer's session_id."`
-	TaskID     string `json:"task_id,omitempty" doc:"The task id of the same turn."`
+	TurnUUID   string `json:"turn_uuid,omitempty" doc:"The uuid of the same turn."`
 }
 
 type NativeSessionList struct {
@@ -99,16 +98,16 @@ type NativeSessionList struct {
 
 type AdoptParams struct {
 	Agent      string `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
-	ID         string `json:"native_session_id" doc:"The agent's id of the session, from agent.sessions."`
+	ID         string `json:"agent_session_id" doc:"The agent's id of the session, from agent.sessions."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"The directory in which to continue; ~ is expanded. Default: the one that the agent reports, or the project's root."`
 	Title      string `json:"title,omitempty" doc:"The session's title. Default: the agent's title."`
 }
 
-func (p AdoptParams) Check() error { return NotEmpty("native_session_id", p.ID) }
+func (p AdoptParams) Check() error { return NotEmpty("agent_session_id", p.ID) }
 
 type AdoptResult struct {
 	Started
-	NativeSession string `json:"native_session_id"`
+	NativeSession string `json:"agent_session_id"`
 	Adopted       bool   `json:"adopted" doc:"false: a session of Duet for this one already existed and was not changed."`
 	History       bool   `json:"history" doc:"Whether the agent replayed the session's history. true for a session of Duet that already existed."`
 	Note          string `json:"note,omitempty" doc:"What the user should know about the adoption."`
@@ -116,10 +115,10 @@ type AdoptResult struct {
 
 type NativeSessionDeleteParams struct {
 	Agent string `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
-	ID    string `json:"native_session_id" doc:"The agent's id of the session."`
+	ID    string `json:"agent_session_id" doc:"The agent's id of the session."`
 }
 
-func (p NativeSessionDeleteParams) Check() error { return NotEmpty("native_session_id", p.ID) }
+func (p NativeSessionDeleteParams) Check() error { return NotEmpty("agent_session_id", p.ID) }
 
 // MCPServerOwner names the agent or session of servers.
 type MCPServerOwner struct {

@@ -109,8 +109,8 @@ type Gates struct {
 	Gates         []string     `json:"gates"`
 	Failing       []string     `json:"failing" doc:"Gates that did not pass in the last check."`
 	Results       []GateResult `json:"results,omitempty" doc:"The results of the last check. Not in lists."`
-	SessionID     string       `json:"session_id" doc:"HumanLayer's id of that turn."`
-	TaskID        string       `json:"task_id" doc:"The task id of the same turn."`
+	Turn          string       `json:"turn" doc:"The current or last turn, such as 12.3."`
+	TurnUUID      string       `json:"turn_uuid"`
 }
 
 type PreviewParams struct {

@@ -62,13 +62,13 @@ func checkEditorTool(param, tool string) error {
 }
 
 type EditorCallParams struct {
-	SessionID string          `json:"session_id" doc:"Any id of the session whose editor is asked, or of a turn of it."`
+	Session   Ref             `json:"session" doc:"The session whose editor is asked. A turn means its session."`
 	Tool      string          `json:"tool" doc:"A tool of editor.offer."`
 	Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object with the arguments of the tool."`
 }
 
 func (p EditorCallParams) Check() error {
-	if err := NotEmpty("session_id", p.SessionID); err != nil {
+	if err := NotEmpty("session", string(p.Session)); err != nil {
 		return err
 	}
 	return checkEditorTool("tool", p.Tool)

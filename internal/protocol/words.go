@@ -276,15 +276,15 @@ func Outcome(state, why, code string) string {
 
 // AreChecked reports whether the gates of this session's turn are running.
 func (s Turn) AreChecked() bool {
-	return s.Gates != nil && s.Gates.State == domain.LoopChecking && s.Gates.SessionID == s.ID
+	return s.Gates != nil && s.Gates.State == domain.LoopChecking && s.Gates.TurnUUID == s.ID
 }
 
 // GoesOnIn returns the session that continues the work after the gates of this one failed, or "".
 func (s Turn) GoesOnIn() string {
-	if s.Gates == nil || s.Gates.SessionID == s.ID || s.Gates.State != domain.LoopWorking && s.Gates.State != domain.LoopChecking {
+	if s.Gates == nil || s.Gates.TurnUUID == s.ID || s.Gates.State != domain.LoopWorking && s.Gates.State != domain.LoopChecking {
 		return ""
 	}
-	return s.Gates.SessionID
+	return s.Gates.TurnUUID
 }
 
 // Reported is the agent's report about its session, or an empty one.

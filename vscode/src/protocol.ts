@@ -4,7 +4,7 @@ export type AdoptParams = {
   /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
   /** The agent's id of the session, from agent.sessions. */
-  native_session_id: string;
+  agent_session_id: string;
   /** The directory in which to continue; ~ is expanded. Default: the one that the agent reports, or the project's root. */
   working_dir?: string;
   /** The session's title. Default: the agent's title. */
@@ -25,7 +25,7 @@ export type AdoptResult = {
   delivered: string;
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
-  native_session_id: string;
+  agent_session_id: string;
   /** false: a session of Duet for this one already existed and was not changed. */
   adopted: boolean;
   /** Whether the agent replayed the session's history. true for a session of Duet that already existed. */
@@ -1112,8 +1112,8 @@ export type EditTurnParams = {
 };
 
 export type EditorCallParams = {
-  /** Any id of the session whose editor is asked, or of a turn of it. */
-  session_id: string;
+  /** The session whose editor is asked. A turn means its session. */
+  session: string | number;
   /** A tool of editor.offer. */
   tool: string;
   /** An object with the arguments of the tool. */
@@ -1340,10 +1340,9 @@ export type Gates = {
   failing: Array<string>;
   /** The results of the last check. Not in lists. */
   results?: Array<GateResult>;
-  /** HumanLayer's id of that turn. */
-  session_id: string;
-  /** The task id of the same turn. */
-  task_id: string;
+  /** The current or last turn, such as 12.3. */
+  turn: string;
+  turn_uuid: string;
 };
 
 export type GatesEndedEvent = {
@@ -1658,7 +1657,7 @@ export type MovedProject = {
 
 export type NativeSession = {
   /** The agent's id of the session. */
-  native_session_id: string;
+  agent_session_id: string;
   /** The agent's title. */
   title?: string;
   /** Time of the last activity. */
@@ -1667,17 +1666,15 @@ export type NativeSession = {
   working_dir?: string;
   /** The last turn of the session here that continues it, such as 12.3. */
   turn?: string;
-  /** The last turn of the Duet session that continues it, as HumanLayer's session_id. */
-  session_id?: string;
-  /** The task id of the same turn. */
-  task_id?: string;
+  /** The uuid of the same turn. */
+  turn_uuid?: string;
 };
 
 export type NativeSessionDeleteParams = {
   /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
   /** The agent's id of the session. */
-  native_session_id: string;
+  agent_session_id: string;
 };
 
 export type NativeSessionList = {

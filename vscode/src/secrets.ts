@@ -47,7 +47,7 @@ export class Keys implements vscode.Disposable {
     private readonly onError: (error: unknown) => void,
   ) {
     this.stop = projects.onEvent(({ project, event }) => {
-      if (event.kind === "secret.requested") void this.of(project).take(event.data).catch(this.onError);
+      if (event.kind === "secret.requested") void this.of(project).take({ ...event.data, turn_uuid: event.turn_uuid }).catch(this.onError);
     });
   }
 
@@ -105,8 +105,8 @@ export class Keys implements vscode.Disposable {
   }
 
   private async ask(project: Project, request: KeyRequest, known: boolean, signal: AbortSignal): ReturnType<KeyUser["ask"]> {
-    const { service, agent, session_id } = request;
-    const session = project.model.ofTurn(session_id);
+    const { service, agent, turn_uuid } = request;
+    const session = turn_uuid === undefined ? undefined : project.model.ofTurn(turn_uuid);
     const what = `${visible(agent)} needs a key for ${visible(service)}`;
     const about = [...(session ? [labelOf(session, session.turn)] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     // An input box that opened by itself could catch what the user is typing elsewhere.

@@ -338,7 +338,7 @@ func (g *gateWatch) awaitsMore(s protocol.Turn) bool {
 		g.checked = 0 // another hub runs them again
 		return true
 	}
-	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.State == hubclient.Completed && !g.over
+	return s.Gates.IsOver() && s.Gates.TurnUUID == s.ID && s.State == hubclient.Completed && !g.over
 }
 
 // Limits for the output of a failed gate.

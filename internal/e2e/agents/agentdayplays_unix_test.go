@@ -816,7 +816,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	c := s.Open()
 	if a.unlisted {
 		require.ErrorContains(t, c.Try("agent.sessions", object{"agent": s.agent}, nil), "session/list")
-		require.ErrorContains(t, c.Try("session.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil), "only in the directory in which it began: name that directory with working_dir or --dir")
+		require.ErrorContains(t, c.Try("session.adopt", object{"agent": s.agent, "agent_session_id": native, "working_dir": t.TempDir()}, nil), "only in the directory in which it began: name that directory with working_dir or --dir")
 	} else {
 		var list nativeListed
 		c.Call("agent.sessions", object{"agent": s.agent, "working_dir": s.Root}, &list)

@@ -238,7 +238,7 @@ func begunElsewhere(s *e2e.Site, id, title, updated string) e2e.KeptSession {
 }
 
 type nativeListedSession struct {
-	ID        string `json:"native_session_id"`
+	ID        string `json:"agent_session_id"`
 	Title     string `json:"title"`
 	Updated   string `json:"updated_at"`
 	Dir       string `json:"working_dir"`
@@ -265,7 +265,7 @@ type nativeAdopted struct {
 // adopt adopts a session that an agent keeps.
 func adopt(c *e2e.Client, agent, native string) nativeAdopted {
 	c.T.Helper()
-	return adoptWith(c, object{"agent": agent, "native_session_id": native})
+	return adoptWith(c, object{"agent": agent, "agent_session_id": native})
 }
 
 func adoptWith(c *e2e.Client, params object) (a nativeAdopted) {
@@ -371,8 +371,8 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	err := c.Try("agent.sessions", object{"agent": "keeping"}, nil)
 	require.ErrorContains(t, err, "session/list")
 	assert.ErrorContains(t, err, "not_offered")
-	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "native_session_id": "one"}, nil), "does not offer to delete")
-	a := adoptWith(c, object{"agent": "keeping", "native_session_id": "one", "title": "Mine"})
+	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "agent_session_id": "one"}, nil), "does not offer to delete")
+	a := adoptWith(c, object{"agent": "keeping", "agent_session_id": "one", "title": "Mine"})
 	assert.True(t, a.Adopted)
 	assert.False(t, a.History)
 	assert.Contains(t, a.Note, "can continue it")
@@ -381,16 +381,16 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.Contains(t, reported[0], "This session began elsewhere.")
 	next := c.GoesOn(a.Launched, "on")
 	assert.Contains(t, reportedItems(c, next.SessionID), "message assistant after 4: on")
-	require.ErrorContains(t, c.Try("session.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil), "Resource not found")
-	require.ErrorContains(t, c.Try("session.adopt", object{"agent": "keeping", "native_session_id": "two", "working_dir": "/nowhere"}, nil), "a directory that exists")
+	require.ErrorContains(t, c.Try("session.adopt", object{"agent": "keeping", "agent_session_id": "none"}, nil), "Resource not found")
+	require.ErrorContains(t, c.Try("session.adopt", object{"agent": "keeping", "agent_session_id": "two", "working_dir": "/nowhere"}, nil), "a directory that exists")
 	c.Leave()
 
 	configureKeeping(s, "")
 	c = s.Start()
-	err = c.Try("session.adopt", object{"agent": "keeping", "native_session_id": "two"}, nil)
+	err = c.Try("session.adopt", object{"agent": "keeping", "agent_session_id": "two"}, nil)
 	require.ErrorContains(t, err, "neither session/load nor session/resume")
 	assert.ErrorContains(t, err, "not_offered")
-	err = c.Try("session.adopt", object{"agent": "scripted", "native_session_id": "two", "working_dir": "~"}, nil)
+	err = c.Try("session.adopt", object{"agent": "scripted", "agent_session_id": "two", "working_dir": "~"}, nil)
 	require.Error(t, err)
 	assert.Len(t, c.Sessions(), 2, "a refused adoption stores no session")
 	c.Leave()
@@ -403,9 +403,9 @@ func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
 	gone.Dir = filepath.Join(s.Home, "gone")
 	dir := configureKeeping(s, "list load", gone)
 	c := s.Open()
-	require.ErrorContains(t, c.Try("session.adopt", object{"agent": "keeping", "native_session_id": "one"}, nil), "working_dir")
+	require.ErrorContains(t, c.Try("session.adopt", object{"agent": "keeping", "agent_session_id": "one"}, nil), "working_dir")
 	assert.Zero(t, countRequests(s, dir, "session/load one"))
-	a := adoptWith(c, object{"agent": "keeping", "native_session_id": "one", "working_dir": s.Root})
+	a := adoptWith(c, object{"agent": "keeping", "agent_session_id": "one", "working_dir": s.Root})
 	assert.True(t, a.Adopted)
 	c.Leave()
 }
@@ -418,13 +418,13 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	a := adopt(c, "keeping", "one")
 	busy := c.Next(a.Launched, "hold")
 	c.AwaitState(busy.SessionID, "running")
-	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "native_session_id": "one"}, nil), "duet-rpc session interrupt 1.2")
+	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "agent_session_id": "one"}, nil), "duet-rpc session interrupt 1.2")
 	assert.Zero(t, countRequests(s, dir, "session/delete one"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	c.Completes(busy)
-	c.Call("agent.forget", object{"agent": "keeping", "native_session_id": "one"}, nil)
+	c.Call("agent.forget", object{"agent": "keeping", "agent_session_id": "one"}, nil)
 	assert.Empty(t, e2e.KeptIn(dir))
-	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "native_session_id": "one"}, nil), "Resource not found")
+	require.ErrorContains(t, c.Try("agent.forget", object{"agent": "keeping", "agent_session_id": "one"}, nil), "Resource not found")
 	c.Leave()
 
 	// The session continues in a new one of the agent, which receives the transcript.

@@ -1,12 +1,13 @@
 // Answers the daemon's requests for keys. Nothing here writes a key to a log, or into an error.
 import type { HubConnection } from "./connection";
 
-/** The data of the event secret.requested. */
+/** The event secret.requested. */
 export interface KeyRequest {
   request_id: string;
   service: string;
   agent: string;
-  session_id: string;
+  /** The turn whose agent needs the key. */
+  turn_uuid: string | undefined;
 }
 
 /** The user, and the store of keys. */
@@ -36,8 +37,7 @@ export class KeyRequests {
   ) {}
 
   /** Answers a request. Only in a trusted workspace does a stored key go out without a question to the user. */
-  async take(data: Record<string, unknown>): Promise<void> {
-    const request = data as unknown as KeyRequest;
+  async take(request: KeyRequest): Promise<void> {
     if (this.taken.has(request.request_id)) return;
     this.taken.add(request.request_id);
     const kept = await this.user.stored(request.service);

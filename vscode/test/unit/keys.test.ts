@@ -46,7 +46,7 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
     // The hub's log does not keep this event, so it comes without a number.
     if (event.kind !== "secret.requested") return;
     assert.equal(event.seq, undefined);
-    void requests.take(event.data);
+    void requests.take({ ...event.data, turn_uuid: event.turn_uuid });
   });
   await connection.start();
   const ask = async (): Promise<string> => {
@@ -59,9 +59,10 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
 }
 
 test("a key that is to be remembered is asked for once, and stands in no log", async (t) => {
-  const { ask, asked, kept, warnings, log } = await start(t, { answer: () => Promise.resolve({ use: "given", key: wantedKey, remember: true }) });
+  const { ask, asked, kept, warnings, log, model } = await start(t, { answer: () => Promise.resolve({ use: "given", key: wantedKey, remember: true }) });
   assert.equal(await ask(), "the right key");
   assert.deepEqual(asked.map(({ request, known }) => [request.service, request.agent, known]), [["acme", "keyed", false]]);
+  assert.equal(model.ofTurn(asked[0]!.request.turn_uuid ?? "")?.agent, "keyed");
   assert.deepEqual([...kept], [["acme", wantedKey]]);
   assert.equal(await ask(), "the right key");
   assert.equal(asked.length, 1);
