@@ -180,7 +180,7 @@ func search(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.
 			return protocol.SearchResult{}, err
 		}
 		hits = append(hits, &protocol.SearchHit{
-			Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Title: titleOf(s),
+			Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Title: sessionTitleOf(s),
 			Agent: s.Agent,
 			Item:  hit.ID, Key: hit.Key, Type: protocol.ItemOf(hit.Item).Type, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet,
 			Rank:      hit.Rank,

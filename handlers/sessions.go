@@ -535,6 +535,11 @@ func titleOf(s domain.TurnInSession) string {
 	return cmp.Or(s.Title, s.Session.Title)
 }
 
+// sessionTitleOf returns the title of a session, or the beginning of its first prompt.
+func sessionTitleOf(s domain.TurnInSession) string {
+	return cmp.Or(titleOf(s), protocol.Headline(domain.RequestOf(s.FirstWords), summaryShown))
+}
+
 func budgetOf(b protocol.TurnBudget) domain.Budget {
 	return domain.Budget{
 		Turns: int(b.Turns), Time: protocol.Milliseconds(b.TimeMS), Tokens: int64(b.Tokens), CostUSD: b.CostUSD, Repeats: int(b.Repeats),

@@ -167,7 +167,7 @@ func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 	t := &protocol.Turn{
 		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID,
 		State: string(s.State), Prompt: s.Prompt, Summary: protocol.Headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
-		SessionTitle: cmp.Or(titleOf(s), protocol.Headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		SessionTitle: sessionTitleOf(s),
 		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),
 		WorkingDir: s.Session.CWD, Source: s.Source, Priority: s.Priority, CallerID: s.CallerID,
 		CreatedAt: s.Created.UTC(), StartedAt: protocol.TimeOrNil(s.Started), ActiveAt: s.Active.UTC(), EndedAt: protocol.TimeOrNil(s.Ended),

@@ -276,11 +276,21 @@ func aroundMatch(snippet string) string {
 	return "…" + before + snippet[at:]
 }
 
+// shortTitle shortens a session's title beside other columns.
+func shortTitle(title string) string {
+	const most = 24
+	if words := []rune(term.Short(title)); len(words) > most {
+		return string(words[:most-1]) + "…"
+	}
+	return term.Short(title)
+}
+
 func printHits(cmd *cobra.Command, hits []*protocol.SearchHit) error {
-	t := term.NewTable(cmd.OutOrStdout(), "TURN", "AGE", "BY", "FOUND")
+	t := term.NewTable(cmd.OutOrStdout(), "TURN", "AGE", "BY", "TITLE", "FOUND")
 	t.Spare("BY", "AGE")
+	t.Below("TITLE", "FOUND")
 	for _, h := range hits {
-		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.Type), aroundMatch(h.Snippet))
+		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.Type), shortTitle(h.Title), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }

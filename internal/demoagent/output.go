@@ -317,6 +317,9 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 		return t.unchanged(ctx, err)
 	}
 	if input == nil {
+		if err := t.warnOfWriting(ctx, old == nil); err != nil {
+			return err
+		}
 		input = &editInput{FilePath: path, Content: t.appended(old)}
 		t.session.change(func(*record) { t.rec.Input = input })
 	}
@@ -365,6 +368,20 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 		return err
 	}
 	return t.say(ctx, fmt.Sprintf("I wrote %s. ", demoFile))
+}
+
+// warnOfWriting says, before the first edit in a user's repository, that no model is at work. A worktree is
+// not the user's own tree.
+func (t *turn) warnOfWriting(ctx context.Context, isFirst bool) error {
+	for dir := t.cwd; isFirst; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, ".git", "objects")); err == nil && info.IsDir() {
+			return t.say(ctx, "This is a demo without a model. It writes "+demoFile+", and nothing else; `duet-rpc agents` lists real agents. ")
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return nil
 }
 
 // unchanged reports that the edit did not happen.

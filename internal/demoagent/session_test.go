@@ -252,3 +252,20 @@ func TestReadOnlyDirectory(t *testing.T) {
 	c := start(t, demoagent.Options{StateDir: filepath.Join(file, "state")}, everything)
 	c.turn(c.session(t.TempDir()), "quiet")
 }
+
+// Before its first edit in a user's repository, the agent says that it is a demo.
+func TestTheFirstEditOfARepositorySaysDemo(t *testing.T) {
+	const says = "This is a demo without a model."
+	repository, plain := t.TempDir(), t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(repository, ".git", "objects"), 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(repository, "below"), 0o700))
+	c := start(t, demoagent.Options{StateDir: t.TempDir()}, everything)
+	for _, x := range []struct {
+		dir  string
+		says int
+	}{{repository, 1}, {repository, 1}, {plain, 1}, {filepath.Join(repository, "below"), 2}} {
+		c.turn(c.session(x.dir), "mode acceptEdits edit")
+		require.NoError(t, os.WriteFile(filepath.Join(x.dir, "demo.txt"), []byte("there\n"), 0o600))
+		assert.Equal(t, x.says, strings.Count(c.text(), says), x.dir)
+	}
+}

@@ -147,7 +147,7 @@ type SearchHit struct {
 	Session     int64     `json:"session" doc:"The session's number in the project."`
 	TurnUUID    string    `json:"turn_uuid"`
 	SessionUUID string    `json:"session_uuid"`
-	Title       string    `json:"title" doc:"The session's title."`
+	Title       string    `json:"title" doc:"The session's title, or the first 80 characters of its first prompt."`
 	Agent       string    `json:"agent"`
 	Item        int64     `json:"item" doc:"The item's id in session.items."`
 	Key         string    `json:"key" doc:"Its key."`

@@ -2105,7 +2105,7 @@ export type SearchHit = {
   session: number;
   turn_uuid: string;
   session_uuid: string;
-  /** The session's title. */
+  /** The session's title, or the first 80 characters of its first prompt. */
   title: string;
   agent: string;
   /** The item's id in session.items. */

@@ -213,7 +213,8 @@ func (s *Store) ItemsFrom(ctx context.Context, turn int64, notes bool, offset, l
 const rankedAtMost = 1000
 
 // search finds items that contain all words; the last one may be a prefix. It returns the best
-// first, or the newest if there are more than rankedAtMost.
+// first, or the newest if there are more than rankedAtMost. The directory of a session, which is in most of
+// its paths, is no match.
 func (q queries) search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	match := matchQuery(words)
 	if match == "" {
@@ -221,6 +222,10 @@ func (q queries) search(ctx context.Context, words string, limit, offset int) ([
 	}
 	found, err := first[int](ctx, q.s, "SELECT count(*) FROM (SELECT 1 FROM items_text WHERE items_text MATCH ? LIMIT ?)", match,
 		rankedAtMost+1)
+	if err != nil {
+		return nil, err
+	}
+	beside, inPaths, err := q.besidePaths(ctx, words)
 	if err != nil {
 		return nil, err
 	}
@@ -234,12 +239,31 @@ func (q queries) search(ctx context.Context, words string, limit, offset int) ([
 		Rank    float64 `db:"rank,read"`
 	}
 	rows, err := all[hit](ctx, q.s, "SELECT "+columnNames[itemRow]("i")+`, snippet(items_text, -1, '«', '»', '…', 16), `+rank+`
-		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY `+order+` LIMIT ? OFFSET ?`, match, limit, offset)
+		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ?`+beside+` ORDER BY `+order+` LIMIT ? OFFSET ?`,
+		slices.Concat([]any{match}, inPaths, []any{limit, offset})...)
 	hits := make([]domain.Hit, len(rows))
 	for n, h := range rows {
 		hits[n] = domain.Hit{Item: h.value(), Snippet: cutSnippet(h.Snippet), Rank: h.Rank}
 	}
 	return hits, err
+}
+
+// besidePaths returns a condition on the items of a search: they have each word of a session's directory
+// elsewhere, too. It ignores the case of ASCII letters, and finds a word inside of others.
+func (q queries) besidePaths(ctx context.Context, words string) (condition string, args []any, err error) {
+	for word := range strings.FieldsSeq(words) {
+		in, err := all[int](ctx, q.s, "SELECT 1 FROM sessions WHERE instr(lower(cwd), lower(?)) > 0 LIMIT 1", word)
+		if err != nil {
+			return "", nil, err
+		}
+		if len(in) == 0 {
+			continue
+		}
+		condition += ` AND (SELECT instr(lower(replace(replace(i.content || ' ' || i.title || ' ' || i.result || ' ',
+			cwd || '/', ''), cwd || ' ', '')), lower(?)) FROM sessions WHERE sessions.id = i.session) > 0`
+		args = append(args, word)
+	}
+	return condition, args, nil
 }
 
 // Limits of a snippet in characters: of the text before the first match, and of the text from

@@ -216,6 +216,25 @@ func testTurnsOfASession(t *testing.T, k kind) {
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
+// A session's own directory is in most of its paths, and would be a match of each.
+func testSearchIgnoresDirectory(t *testing.T, k kind) {
+	s := k.openNew(t)
+	session := domain.Session{UUID: "u", CWD: "/home/me/Parser", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
+	Write(t, s, func(tx store.Tx) error { return tx.InsertSession(&session) })
+	r := AddTurn(t, s, session.ID, domain.Running)
+	for _, content := range []string{
+		"cd /home/me/Parser && go test", "Write /home/me/Parser/main.go", "The parser of /home/me/Parser/main.go is slow", "Read /home/me/Parser-2/a.go",
+	} {
+		i := domain.Item{Session: session.ID, Turn: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
+		Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
+	}
+	for words, want := range map[string]int{"parser": 2, "Parser slow": 1, "parser write": 0, "main": 2, "go": 4, "home": 1, "/home/me/parser/main.go": 2} {
+		hits, err := s.Search(t.Context(), words, 10, 0)
+		require.NoError(t, err)
+		assert.Len(t, hits, want, words)
+	}
+}
+
 func testSearchAcceptsAnyText(t *testing.T, k kind) {
 	s := k.openNew(t)
 	session := NewSession(t, s, "")

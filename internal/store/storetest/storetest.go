@@ -52,6 +52,7 @@ func Run(t *testing.T, open Opener) {
 		{"RulesAndKeyAccesses", testRulesAndKeyAccesses},
 		{"TurnsOfASession", testTurnsOfASession},
 		{"SearchAcceptsAnyText", testSearchAcceptsAnyText},
+		{"SearchIgnoresDirectory", testSearchIgnoresDirectory},
 		{"SessionsAreFilteredAndPaged", testSessionsAreFilteredAndPaged},
 		{"StartableOrder", testStartableOrder},
 		{"RollbackReachesCachesFirst", testRollbackReachesCachesFirst},
