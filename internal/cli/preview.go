@@ -25,7 +25,7 @@ import (
 
 const previewHelp = `Show the pages that the project makes in a browser: print an address to open, and serve
 it until C-c. The files are those of the directory of [preview] in the configuration, or
-of the first of dist, build, out, _site and public that has an index.html. Nothing
+of the first of dist, build, out, _site, public and . that has an index.html. Nothing
 outside of it is shown, and only to a browser that was given the whole address. If the
 browser does not find the host of the address, write 127.0.0.1 in its place.
 

@@ -134,6 +134,13 @@ func TestTheFirstUsualDirectoryIsShown(t *testing.T) {
 	assert.Equal(t, "public", text(), "build has no index.html")
 	write(t, root, map[string]string{"dist/index.html": "dist"})
 	assert.Equal(t, "dist", text(), "which a build has made meanwhile")
+
+	root = t.TempDir()
+	write(t, root, map[string]string{"index.html": "project", "build/main.o": "x", ".env": "secret"})
+	assert.Equal(t, "project", text(), "a site without a build")
+	r, err := showing(root, "").Fetch(t.Context(), "/.env", "", most)
+	require.NoError(t, err)
+	assert.Equal(t, 404, r.Status)
 }
 
 func TestNothingLeadsOutOfThePreview(t *testing.T) {
@@ -199,7 +206,7 @@ func TestLinksDoNotShowHiddenFiles(t *testing.T) {
 	}
 }
 
-// Without configuration, only the output of a build is shown.
+// Without configuration, a link in place of a usual directory does not choose the project itself.
 func TestNoUsualDirectoryIsTheProjectItself(t *testing.T) {
 	for name, link := range map[string]string{"the project": ".", "the project, the long way": "src/..", "a directory above it": "..", "a hidden directory": ".cache", "the state directory": ".duet"} {
 		root := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,8 +26,8 @@ type site struct {
 	fallback bool
 }
 
-// open opens the configured directory, or else the first usual one with an index.html. The
-// project's root is not a usual directory, even through a link.
+// open opens the configured directory, or else the first usual one with an index.html, or else the project's
+// root if it has one. A usual name that links to the root does not count: the root comes last.
 func open(project string, c config.Preview) (*site, error) {
 	s := &site{fallback: c.Fallback == nil || *c.Fallback}
 	if c.Directory != nil {
@@ -50,8 +51,15 @@ func open(project string, c config.Preview) (*site, error) {
 		}
 		s.close()
 	}
-	return nil, loadFailed(nil, "there is nothing to show: none of %s has an index.html; build the project, or name its directory in "+
-		"[preview] of .duet.toml", strings.Join(usual, ", "))
+	if s.root, err = os.OpenRoot(project); err != nil {
+		return nil, loadFailed(err, "the project's directory cannot be opened")
+	}
+	if s.name = "."; s.look(indexName) == file {
+		return s, nil
+	}
+	s.close()
+	return nil, loadFailed(nil, "there is nothing to show: neither the project's directory nor %s has an index.html; build the project, or "+
+		"name its directory in [preview] of .duet.toml", strings.Join(usual, ", "))
 }
 
 // openNamed opens a configured directory. A name inside the project must resolve inside it, so that
@@ -169,7 +177,7 @@ func (s *site) tooLong(name string, size int64, most int) error {
 	)
 }
 
-func (s *site) path(name string) string { return filepath.ToSlash(s.name) + "/" + name }
+func (s *site) path(name string) string { return path.Join(filepath.ToSlash(s.name), name) }
 
 func loadFailed(cause error, format string, args ...any) error {
 	e := domain.Errorf(domain.KindPreviewLoad, format, args...)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -181,7 +182,7 @@ type previewing struct {
 // A pageSaid is one report of a page, as --json prints it.
 type pageSaid struct {
 	Kind, Level, Message, URL, Stack string
-	Line                             int
+	Line, Column                     int
 }
 
 // startPreview starts duet-rpc preview and collects the reports of its pages.
@@ -301,6 +302,23 @@ func TestAPageInABrowser(t *testing.T) {
 	writeProject(s, map[string]string{"dist/app.js": `console.info("built again")`})
 	s.Run("preview", "refresh")
 	p.logs("info", "built again")
+
+	// A missing page reloads when a build has made it. The place of an error is that of the page's own text.
+	later := func(title string) {
+		p.says(title, func(m pageSaid) bool { return m.Kind == "navigation" && m.URL == "/later.html" && m.Message == title })
+	}
+	writeProject(s, map[string]string{"dist/later.html": "<title>Before</title>"})
+	s.Run("preview", "navigate", "/later.html")
+	later("Before")
+	require.NoError(t, os.Remove(filepath.Join(s.Root, "dist", "later.html")))
+	s.Run("preview", "refresh")
+	later("")
+	writeProject(s, map[string]string{"dist/later.html": "<!doctype html><html><head><script>missing()</script>"})
+	s.Run("preview", "refresh")
+	p.says("the error", func(m pageSaid) bool {
+		return m.Kind == "error" && m.URL == "/later.html" && m.Line == 1 && m.Column == 36 && strings.Contains(m.Stack, "/later.html:1:36")
+	})
+	s.Run("preview", "navigate", "/about")
 
 	out := s.Run("preview", "console", "--problems")
 	e2e.RequireParts(t, out, "warn: careful (/", "uncaught: ReferenceError: brokenFunction is not defined (/app.js:7:")

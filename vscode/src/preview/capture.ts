@@ -22,8 +22,17 @@ function textOf(value: unknown): string {
 }
 
 function stackOf(value: unknown): string {
-  return value instanceof Error && value.stack ? cut(value.stack) : "";
+  if (!(value instanceof Error) || !value.stack) return "";
+  return cut(value.stack.replace(/(https?:\/\/[^\s()]+?):(\d+):(\d+)/g, (_, file: string, line: string, column: string) =>
+    `${file}:${line}:${columnOf(file, Number(line), Number(column))}`));
 }
+
+// The tag of this script shifts what follows it in its line.
+const tag = document.currentScript as HTMLScriptElement;
+const [tagLine, tagLength] = [Number(tag.dataset["line"]), tag.outerHTML.length];
+const here = location.href.replace(/#.*/, "");
+const columnOf = (file: string, line: number, shifted: number): number =>
+  file === here && line === tagLine && shifted > tagLength ? shifted - tagLength : shifted;
 
 for (const level of ["log", "debug", "info", "warn", "error"] as const) {
   const write = console[level].bind(console);
@@ -35,7 +44,7 @@ for (const level of ["log", "debug", "info", "warn", "error"] as const) {
 
 window.addEventListener("error", (event: Event) => {
   if (event instanceof ErrorEvent) {
-    send("error", { message: cut(event.message), stack: stackOf(event.error), url: event.filename || place(), line: event.lineno, column: event.colno });
+    send("error", { message: cut(event.message), stack: stackOf(event.error), url: event.filename || place(), line: event.lineno, column: columnOf(event.filename, event.lineno, event.colno) });
     return;
   }
   const { src, href } = event.target as { src?: string; href?: string };

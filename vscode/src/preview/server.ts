@@ -37,7 +37,7 @@ export class PreviewServer {
   constructor(private readonly options: PreviewOptions) {
     this.hosts.add(this.name);
     this.server = createServer((request, response) => {
-      this.answer(request, response).catch((error: unknown) => refuse(response, 502, error instanceof Error ? error.message : String(error)));
+      this.answer(request, response).catch((error: unknown) => refuse(response, 502, error instanceof Error ? error.message : String(error), isPage(request)));
     });
   }
 
@@ -76,6 +76,7 @@ export class PreviewServer {
     }
     const { status, headers, body } = await this.options.fetch(url);
     const bytes = Buffer.from(body, "base64");
+    if (status >= 400) return refuse(response, status, bytes.toString(), isPage(request));
     const type = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
     const content = type.startsWith("text/html") ? withScript(bytes) : bytes;
     const kept = Object.fromEntries(Object.entries(headers).filter(([name]) => !/^(content-length|cache-control)$/i.test(name)));
@@ -88,12 +89,21 @@ export function withScript(page: Buffer): Buffer {
   const html = page.toString("latin1"); // keeps the bytes, whatever the page's encoding
   const at = /<head(\s[^<>]*)?>/i.exec(html) ?? /<html(\s[^<>]*)?>/i.exec(html) ?? /^\s*<!doctype[^>]*>/i.exec(html);
   const place = at ? at.index + at[0].length : 0;
-  return Buffer.from(`${html.slice(0, place)}<script src="${scriptPath}"></script>${html.slice(place)}`, "latin1");
+  const line = html.slice(0, place).split("\n").length;
+  return Buffer.from(`${html.slice(0, place)}<script src="${scriptPath}" data-line="${line}"></script>${html.slice(place)}`, "latin1");
 }
 
-function refuse(response: ServerResponse, status: number, text: string): void {
-  if (!response.headersSent) response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" });
-  response.end(text);
+function isPage({ headers }: IncomingMessage): boolean {
+  const shown = headers["sec-fetch-dest"];
+  return shown === undefined || shown === "document" || shown === "iframe";
+}
+
+/** Answers with a text. In a page, a script reloads it when a build has made what is missing. */
+function refuse(response: ServerResponse, status: number, text: string, inPage = false): void {
+  if (!response.headersSent) response.writeHead(status, { "Content-Type": `text/${inPage ? "html" : "plain"}; charset=utf-8`, "Cache-Control": "no-store" });
+  if (!inPage) return void response.end(text);
+  const shown = text.replace(/[&<>]/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  response.end(withScript(Buffer.from(`<!doctype html><meta charset="utf-8"><pre>${shown}</pre>`)));
 }
 
 /** The navigation history of a preview: its URLs, and the index of the current one. */

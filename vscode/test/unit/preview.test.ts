@@ -9,9 +9,9 @@ import { add, counts, promptOf, reportOf, Trail, withoutOrigin } from "../../src
 import type { Entry } from "../../src/preview/entries";
 import { PreviewServer, Trails, withScript } from "../../src/preview/server";
 
-function get(port: number, host: string, path: string, method = "GET"): Promise<{ status: number | undefined; body: string }> {
+function get(port: number, host: string, path: string, method = "GET", headers: Record<string, string> = {}): Promise<{ status: number | undefined; body: string }> {
   return new Promise((resolve, reject) => {
-    request({ host: "127.0.0.1", port, path, method, headers: { host } }, (response) => {
+    request({ host: "127.0.0.1", port, path, method, headers: { host, ...headers } }, (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (text: string) => (body += text)).on("end", () => resolve({ status: response.statusCode, body }));
     }).on("error", reject).end();
@@ -23,7 +23,7 @@ test("pages are served to who knows the name, with the script that captures", as
   const server = new PreviewServer({
     fetch: (url) => {
       asked.push(url);
-      if (url === "/broken") return Promise.reject(new Error("nothing can be shown"));
+      if (url.startsWith("/broken")) return Promise.reject(new Error("nothing can be shown"));
       return Promise.resolve({ status: 200, headers: { "Content-Type": "text/html" }, body: Buffer.from("<!doctype html><head></head>é").toString("base64") });
     },
     script: () => Promise.resolve("captured()"),
@@ -33,17 +33,18 @@ test("pages are served to who knows the name, with the script that captures", as
   const origin = new URL(server.originFor(new URL(`http://127.0.0.1:${port}/`)));
   assert.match(origin.hostname, /^[0-9a-f]{32}\.localhost$/);
   assert.equal(server.originFor(new URL("http://127.0.0.1:8080/proxy/1/")), origin.origin); // a proxy on this machine
-  assert.deepEqual(await get(port, origin.host, "/a?b"), { status: 200, body: '<!doctype html><head><script src="/.duet/capture.js"></script></head>é' });
+  assert.deepEqual(await get(port, origin.host, "/a?b"), { status: 200, body: '<!doctype html><head><script src="/.duet/capture.js" data-line="1"></script></head>é' });
   assert.deepEqual(await get(port, origin.host, "/.duet/capture.js"), { status: 200, body: "captured()" });
-  assert.deepEqual(await get(port, origin.host, "/broken"), { status: 502, body: "nothing can be shown" });
+  assert.deepEqual(await get(port, origin.host, "/broken"), { status: 502, body: '<!doctype html><script src="/.duet/capture.js" data-line="1"></script><meta charset="utf-8"><pre>nothing can be shown</pre>' });
+  assert.deepEqual(await get(port, origin.host, "/broken.js", "GET", { "sec-fetch-dest": "script" }), { status: 502, body: "nothing can be shown" });
   assert.equal((await get(port, origin.host, "/", "POST")).status, 405);
   for (const host of ["127.0.0.1", `localhost:${port}`, "evil.example", "x.localhost", ""]) assert.equal((await get(port, host, "/")).status, 403, host);
-  assert.deepEqual(asked, ["/a?b", "/broken"]);
+  assert.deepEqual(asked, ["/a?b", "/broken", "/broken.js"]);
 });
 
 test("the script comes before all that could say something", () => {
-  assert.equal(withScript(Buffer.from("<p>x")).toString(), '<script src="/.duet/capture.js"></script><p>x');
-  assert.equal(withScript(Buffer.from("<!DOCTYPE html>\n<header>")).toString(), '<!DOCTYPE html><script src="/.duet/capture.js"></script>\n<header>');
+  assert.equal(withScript(Buffer.from("<p>x")).toString(), '<script src="/.duet/capture.js" data-line="1"></script><p>x');
+  assert.equal(withScript(Buffer.from("<!DOCTYPE html>\n<header>")).toString(), '<!DOCTYPE html><script src="/.duet/capture.js" data-line="1"></script>\n<header>');
 });
 
 test("what is said over and over is counted, and told to an agent with its place", () => {

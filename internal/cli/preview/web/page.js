@@ -1,6 +1,13 @@
 // Tells Duet what a page says, and takes it where Duet wants it (duet-rpc preview --capture).
 (() => {
   "use strict";
+  // The tag of this script shifts what follows it in its line.
+  const tag = document.currentScript;
+  const [tagLine, tagLength] = [Number(tag.dataset.line), tag.outerHTML.length];
+  const here = location.href.replace(/#.*/, "");
+  const column = (file, line, shifted) => (file === here && line === tagLine && shifted > tagLength ? shifted - tagLength : shifted);
+  const trueColumns = (stack) => stack.replace(/(https?:\/\/[^\s()]+?):(\d+):(\d+)/g, (_, file, line, shifted) =>
+    `${file}:${line}:${column(file, Number(line), Number(shifted))}`);
   const post = window.fetch.bind(window);
   const most = 8000; // characters of a text
   const waiting = [];
@@ -47,14 +54,14 @@
 
   window.addEventListener("error", (e) => {
     if (e instanceof ErrorEvent) {
-      const stack = e.error && e.error.stack ? cut(String(e.error.stack)) : "";
-      send("error", { message: cut(e.message), stack, url: e.filename || place(), line: e.lineno, column: e.colno });
+      const stack = e.error && e.error.stack ? cut(trueColumns(String(e.error.stack))) : "";
+      send("error", { message: cut(e.message), stack, url: e.filename || place(), line: e.lineno, column: column(e.filename, e.lineno, e.colno) });
     } else if (e.target && (e.target.src || e.target.href)) {
       send("error", { message: cut("cannot load " + (e.target.src || e.target.href)), url: place() });
     }
   }, true);
   window.addEventListener("unhandledrejection", (e) => {
-    const stack = e.reason && e.reason.stack ? cut(String(e.reason.stack)) : "";
+    const stack = e.reason && e.reason.stack ? cut(trueColumns(String(e.reason.stack))) : "";
     send("error", { message: cut("Unhandled rejection: " + text(e.reason)), stack, url: place() });
   });
 
@@ -70,7 +77,7 @@
   window.addEventListener("hashchange", moved);
   window.addEventListener("load", moved);
 
-  const told = new EventSource("/.duet/told" + new URL(document.currentScript.src).search);
+  const told = new EventSource("/.duet/told" + new URL(tag.src).search);
   told.addEventListener("navigate", (e) => location.assign(JSON.parse(e.data)));
   told.addEventListener("refresh", () => location.reload());
 })();

@@ -2,12 +2,14 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	_ "embed" // page.js
 	"encoding/json"
 	"fmt"
+	"html"
 	"net"
 	"net/http"
 	"net/url"
@@ -161,13 +163,16 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		if refused, ok := err.(*RefusedError); ok {
 			status = refused.Status
 		}
-		http.Error(w, err.Error(), status)
-		return
+		page = Page{Status: status, Headers: map[string]string{"Content-Type": "text/plain; charset=utf-8"}, Body: []byte(err.Error() + "\n")}
 	}
 	for name, value := range page.Headers {
 		w.Header().Set(name, value)
 	}
-	if s.opts.Report != nil && isHTML(page.Headers["Content-Type"]) {
+	if s.opts.Report != nil && page.Status >= http.StatusBadRequest && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		// With the script, the browser loads the address again when a build has made the page.
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		page.Body = withScript([]byte("<!doctype html><pre>"+html.EscapeString(string(page.Body))+"</pre>"), after)
+	} else if s.opts.Report != nil && isHTML(page.Headers["Content-Type"]) {
 		page.Body = withScript(page.Body, after)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(page.Body)))
@@ -246,7 +251,6 @@ var begins = []func() *regexp.Regexp{
 
 // withScript inserts the script and the number of the latest command into a page.
 func withScript(page []byte, after int64) []byte {
-	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d"></script>`, own, after)
 	at := 0
 	for _, begin := range begins {
 		if found := begin().FindIndex(page); found != nil {
@@ -254,6 +258,7 @@ func withScript(page []byte, after int64) []byte {
 			break
 		}
 	}
+	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d" data-line="%d"></script>`, own, after, 1+bytes.Count(page[:at], []byte("\n")))
 	out := make([]byte, 0, len(page)+len(scriptTag))
 	out = append(out, page[:at]...)
 	out = append(out, scriptTag...)

@@ -196,9 +196,13 @@ func TestPages(t *testing.T) {
 
 func TestPageReports(t *testing.T) {
 	w := newWorld(t, true)
-	assert.Equal(t, `<!doctype html><HEAD lang=x><script src="/.duet/page.js?after=0"></script><p>home /`, w.open())
+	assert.Equal(t, `<!doctype html><HEAD lang=x><script src="/.duet/page.js?after=0" data-line="1"></script><p>home /`, w.open())
 	_, bare := w.do("GET", "/bare", "")
-	assert.Equal(t, `<script src="/.duet/page.js?after=0"></script><header>`, bare)
+	assert.Equal(t, `<script src="/.duet/page.js?after=0" data-line="1"></script><header>`, bare)
+	_, missing := w.do("GET", "/%2e%2e/x&y", "", "Sec-Fetch-Mode", "navigate")
+	assert.Equal(t, `<!doctype html><script src="/.duet/page.js?after=0" data-line="1"></script><pre>none: /%2e%2e/x&amp;y</pre>`, missing)
+	_, missing = w.do("GET", "/%2e%2e/x.js", "")
+	assert.Equal(t, "none: /%2e%2e/x.js", missing, "a part of a page")
 	_, script := w.do("GET", "/.duet/page.js", "")
 	assert.Contains(t, script, "unhandledrejection")
 	status, _ := w.do("POST", "/.duet/report", `[{"method":"console","params":{"level":"warn","message":"m `+w.origin+`/","url":"/","session_id":"another's"}},
