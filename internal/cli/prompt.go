@@ -27,7 +27,7 @@ daemon can see it and answer its questions.
 
 The agent's text goes to standard output as it comes; its tools, questions and
 changes of files go to standard error. One key answers a question: y allows, n denies,
-t denies and asks you why, a allows the same for the rest of the session, p in the
+t denies and asks you why, s allows the same for the rest of the session, p in the
 whole project, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
 agent supports that), and v shows a question that is too long for the screen, with
 $PAGER or less. What you typed before a question was shown is discarded. --yes

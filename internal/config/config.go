@@ -279,7 +279,7 @@ func (e *Error) Error() string {
 // places in it. It returns other errors unchanged.
 func Explain(err error) error {
 	if _, ok := errors.AsType[*Error](err); ok {
-		return fmt.Errorf("the configuration is wrong\n%w", err)
+		return fmt.Errorf("the configuration is wrong:\n%w", err)
 	}
 	return err
 }
