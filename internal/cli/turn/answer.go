@@ -80,7 +80,7 @@ func (a *asker) left(q asked, line typed) bool {
 	switch {
 	case line.err != nil, word == ":quit", word == "q" && a.takesKey(q):
 		a.view.endLine()
-		a.leave()
+		a.hasLeft = true
 	case word == ":later", word == "l" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == domain.HumanContact && q.Mode == "":
 		a.waiting, a.expected = a.waiting[1:], anAnswer
 		a.skipped++

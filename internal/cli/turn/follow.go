@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
@@ -127,6 +128,8 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 				return errors.New("signing in was cancelled")
 			}
 			return err
+		case <-a.stops: // the program that signs in has stopped as well
+			term.Stop()
 		case sig := <-a.Signals:
 			cancel()
 			a.interrupts = a.interrupts || sig != os.Interrupt
@@ -149,7 +152,7 @@ func (a *asker) line(ctx context.Context, question string, of focus) (string, er
 		a.unfinished = answer
 	}()
 	for {
-		if !a.view.asking {
+		if !a.view.asking && !a.isStopped {
 			a.setAside()
 			a.meant = cmp.Or(a.meant, isFor)
 			a.listen(of)
@@ -171,10 +174,14 @@ func (a *asker) line(ctx context.Context, question string, of focus) (string, er
 				return line.text, nil
 			}
 		case sig := <-a.Signals:
+			a.isClosed = sig == syscall.SIGHUP
 			a.interrupts, a.isToEnd = true, sig != os.Interrupt
 			a.view.endLine()
 			return "", nil
+		case <-a.stops:
+			a.suspend()
 		case <-a.continued:
+			a.isStopped = false
 			a.keyboard.continued()
 			a.view.endLine()
 		case silent := <-a.silence:

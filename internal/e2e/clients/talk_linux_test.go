@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -374,6 +375,68 @@ func TestTheTerminalIsClosed(t *testing.T) {
 			s.Run("daemon", "stop")
 		})
 	}
+}
+
+// C-z stops this process and gives the terminal to the shell as it was, also while an editor has it. The
+// question and the box are back when the process goes on.
+func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		at   string // what the terminal shows
+		keys string
+		then string // after keys
+	}{
+		"at a question":                {[]string{"prompt", "permit:1"}, "[?] Keys: ", "", ""},
+		"at a reason":                  {[]string{"prompt", "permit:1"}, "[?] Keys: ", "t", "Why not? "},
+		"in the inbox":                 {[]string{"approvals"}, "waiting for the next", "", ""},
+		"in a session":                 {nil, idleFooter, "", ""},
+		"at a question of a session":   {nil, idleFooter, "permit:1\r", "[?] Keys: "},
+		"in the editor":                {nil, idleFooter, "\x18\x05", "editing"},
+		"in the editor, at a question": {[]string{"prompt", "hello"}, "[?] Keys: ", "e", "editing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := e2e.NewDaemonSite(e2e.Parallel(t))
+			s.Run("prompt", "--yes", "quiet hello")
+			require.NoError(t, unix.Mkfifo(s.Home+"/saved", 0o600))
+			s.Env = append(s.Env, "EDITOR=sh -c 'echo editing; read x <"+s.Home+"/saved'")
+			p := startTalk(s, t, c.args...)
+			was, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			p.sees(c.at)
+			p.presses(c.keys, c.then)
+			p.signal(syscall.SIGTSTP)
+			p.stops()
+			now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			assert.Equal(t, was.Lflag, now.Lflag)
+			p.signal(syscall.SIGCONT)
+			switch {
+			case c.then == "editing":
+				e2e.WriteFile(t, s.Home+"/saved", "\n")
+				p.sees(c.at)
+			case c.then != "":
+				p.sees(c.then)
+			case name != "in the inbox":
+				p.sees(c.at)
+			}
+			p.signal(syscall.SIGTERM)
+			<-p.Ended
+			now, err = unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			assert.Equal(t, was.Lflag, now.Lflag)
+		})
+	}
+}
+
+// stops waits until the process has stopped.
+func (p *prompting) stops() {
+	p.T.Helper()
+	require.Eventually(p.T, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Cmd.Process.Pid))
+		require.NoError(p.T, err)
+		return strings.HasPrefix(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " T")
+	}, e2e.Watchdog/3, e2e.PollEvery)
 }
 
 // C-c, or another client's answer, ends a question at any state of its answer. The box is back then:
