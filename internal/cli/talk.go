@@ -62,7 +62,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	ctx := h.Context()
 	t := &talking{settings: s, view: view, root: p.Root, set: o}
 	if o.from == chosen {
-		if o.from, err = pickSession(ctx, h.Client); o.from == "" || err != nil {
+		if o.from, err = pickSession(ctx, h.Client, view, h.Interrupts); o.from == "" || err != nil {
 			return err
 		}
 	}
@@ -385,7 +385,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 func (t *talking) resume(ctx context.Context, c *client.Client, id string) error {
 	if id == "" {
 		var err error
-		if id, err = pickSession(ctx, c); id == "" || err != nil {
+		if id, err = pickSession(ctx, c, t.view, nil); id == "" || err != nil {
 			return err
 		}
 	}

@@ -633,11 +633,15 @@ func (t *Talk) Show(session protocol.Turn) {
 
 // Ask asks the user something that one key answers. The answer is empty after C-c or C-d.
 func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
-	answer, err := t.asker.line(ctx, question, aKey)
+	defer t.goesOn()
+	return t.asker.line(ctx, question, aKey)
+}
+
+// goesOn is called after an answer that is not for the agent, which C-c may have been.
+func (t *Talk) goesOn() {
 	if !t.asker.isToEnd {
-		t.asker.interrupts = false // C-c was the answer
+		t.asker.interrupts = false
 	}
-	return answer, err
 }
 
 // Write puts a text into the box, if there is one.

@@ -80,6 +80,12 @@ func (p *prompting) types(line string, texts ...string) {
 	p.presses(line+"\n", texts...)
 }
 
+// signal sends a signal, such as SIGINT for C-c.
+func (p *prompting) signal(sig os.Signal) {
+	p.T.Helper()
+	require.NoError(p.T, p.Cmd.Process.Signal(sig))
+}
+
 // ends waits for the end, and returns standard output and the exit status.
 func (p *prompting) ends() (said string, status int) {
 	p.T.Helper()
@@ -909,6 +915,18 @@ func TestASessionIsPicked(t *testing.T) {
 			p.presses("\x1b")
 			said = p.endsWith(1)
 			assert.Empty(t, said)
+
+			was, err := term.GetState(int(p.tty.Theirs.Fd()))
+			require.NoError(t, err)
+			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+				p = startShell(s, t, "session", "pick")
+				p.sees("quiet walnuts")
+				p.signal(sig)
+				p.endsWith(130)
+				now, err := term.GetState(int(p.tty.Theirs.Fd()))
+				require.NoError(t, err)
+				assert.Equal(t, was, now)
+			}
 		})
 	}
 }

@@ -33,12 +33,6 @@ func (p *prompting) leaves() {
 	assert.Zero(p.T, p.status())
 }
 
-// signal sends a signal, such as SIGINT for C-c.
-func (p *prompting) signal(sig os.Signal) {
-	p.T.Helper()
-	require.NoError(p.T, p.Cmd.Process.Signal(sig))
-}
-
 const idleFooter = "RET sends"
 
 func TestASessionOnATerminal(t *testing.T) {
@@ -181,6 +175,10 @@ func TestCommandsOfASession(t *testing.T) {
 	p.presses("/title The first\r")
 	p.presses("/new\r", "begins another session")
 	p.presses("/resume\r", "The first")
+	p.signal(os.Interrupt) // C-c closes the list
+	p.sees(idleFooter)
+	p.presses("hel\x12", "  hello")
+	p.presses("\r\x15/resume\r", "The first")
 	p.presses("\r", "after 1.1")
 	p.presses("/exit\r", "back with: duet-rpc prompt --continue 1")
 	<-p.Ended
@@ -390,6 +388,8 @@ func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
 		"at a question":                {[]string{"prompt", "permit:1"}, "[?] Keys: ", "", ""},
 		"at a reason":                  {[]string{"prompt", "permit:1"}, "[?] Keys: ", "t", "Why not? "},
 		"in the inbox":                 {[]string{"approvals"}, "waiting for the next", "", ""},
+		"at a list":                    {nil, idleFooter, "/resume\r", "1/1 ❯"},
+		"at the list of a command":     {[]string{"session", "pick"}, "1/1 ❯", "", ""},
 		"in a session":                 {nil, idleFooter, "", ""},
 		"at a question of a session":   {nil, idleFooter, "permit:1\r", "[?] Keys: "},
 		"in the editor":                {nil, idleFooter, "\x18\x05", "editing"},
