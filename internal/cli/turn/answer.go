@@ -59,6 +59,7 @@ func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionPa
 		return protocol.DecisionParams{}
 	}
 	a.expected = anAnswer
+	a.view.denied[q.ToolUseID] = d.Decision == protocol.Deny && line.err == nil
 	if line.err != nil {
 		a.decideAlone(ctx, q, d)
 	} else if !a.decide(ctx, q, d) {

@@ -145,6 +145,7 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 			text += " (" + d.Explanation + ")"
 		}
 		a.view.Note(term.Line(text))
+		a.view.denied[d.ToolUseID] = d.Status == string(domain.ApprovalDenied)
 	}
 	if i < 0 {
 		return
@@ -218,7 +219,7 @@ func (a *asker) show(q asked) {
 		more = ""
 	}
 	lines, _ := q.sheet.Excerpt(more)
-	a.view.question(lines)
+	a.view.question(q.Approval, lines)
 }
 
 // page shows the whole question in a pager.

@@ -216,7 +216,7 @@ func (v *View) showQuestion(a hubclient.Approval) {
 	if !hidden {
 		v.propose(fileDiffs(a, v.session.WorkingDir))
 	}
-	v.question(lines)
+	v.question(a, lines)
 	v.Note("answer with: " + howToAnswer(a, id))
 }
 

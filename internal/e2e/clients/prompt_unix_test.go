@@ -147,7 +147,7 @@ func TestPromptOnATerminal(t *testing.T) {
 
 			// A second C-c ends the prompt at once.
 			p = startPrompt(s, t, "quiet tools:1 hang")
-			p.sees("✓ Bash") // before the agent works, the first C-c ends the prompt
+			p.sees("✓ done") // before the agent works, the first C-c ends the prompt
 			require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 			p.sees("interrupting")
 			require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))

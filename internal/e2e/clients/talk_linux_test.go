@@ -45,7 +45,7 @@ func TestASessionOnATerminal(t *testing.T) {
 	p.presses("y", "I wrote demo.txt", "tokens", idleFooter)
 
 	// A prompt sent during a turn waits. C-c interrupts only the turn.
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet wrong\r", "⧗ quiet wrong")
 	p.presses("\x1b[A", "quiet wrong") // takes it back
 	p.presses("\x15quiet next\r", "⧗ quiet next")
@@ -113,7 +113,7 @@ func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet two\rquiet three\r", "⧗ quiet three")
 	p.signal(syscall.SIGSTOP)
 	s.Run("session", "interrupt", "1")
@@ -138,7 +138,7 @@ func TestASessionShowsAnAgentInitiatedTurn(t *testing.T) {
 func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t, "prompt", "quiet tools:1 hang")
-	p.sees("✓ Bash")
+	p.sees("✓ done")
 	beside := startTalk(s, t, "prompt", "quiet beside")
 	beside.sees("1.1 works in this directory, too: both may change the same files")
 	<-beside.Ended
@@ -281,7 +281,7 @@ func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet one\r", "⧗ quiet one")
 	p.presses("quiet two\r", "⧗ quiet two")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
@@ -491,7 +491,7 @@ func TestAPromptThatCannotBeSentAtOnceIsTheNext(t *testing.T) {
 	e2e.WriteFile(t, s.Root+"/notes", "n")
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet later\r", "⧗ quiet later")
 	p.presses("quiet now @notes \x13", "the agent does not take this while it works: it is the next prompt", "⧗ quiet now @notes", "⧗ quiet later")
 	p.signal(os.Interrupt)
@@ -514,9 +514,9 @@ func TestTheLateTitleOfAToolCallIsShown(t *testing.T) {
 		e2e.PlayedStep{Say: "Played."}))
 	out, err := s.ShellCommand("prompt", "--agent", "late", "hello").CombinedOutput()
 	require.NoError(t, err)
-	assert.Contains(t, string(out), "\n$ ls -la\n✓ ls -la\n● Search\nMeanwhile. \n● Search for duets\n✓ Search for duets\nPlayed.\n")
+	assert.Contains(t, string(out), "\n$ ls -la\n✓ done\n● Search\nMeanwhile. \n● Search for duets\n✓ done\nPlayed.\n")
 	p := startTalk(s, t, "prompt", "--agent", "late", "hello")
-	p.sees("$ ls -la", "✓ ls -la", "● Search for duets", "Played.")
+	p.sees("$ ls -la", "✓ done", "● Search for duets", "✓ done", "Played.")
 	<-p.Ended
 	assert.NotContains(t, p.tty.Printed.String(), "● Terminal")
 }
