@@ -230,7 +230,7 @@ func (a *asker) page(q asked) {
 		text.WriteString(line.Text + "\n")
 	}
 	paging := term.StartPager(a.view.side, text.String())
-	a.lend(paging.Done(), paging.Stop)
+	a.lend(paging.Done(), paging.Stop, func() {})
 }
 
 // prompt asks for a key or a line. It discards earlier input, which the user typed before

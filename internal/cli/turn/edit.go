@@ -128,7 +128,7 @@ func (a *asker) inEditor(name, text string) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	a.lend(editing.Done(), editing.Stop)
+	a.lend(editing.Done(), editing.Stop, func() {})
 	return editing.Text()
 }
 

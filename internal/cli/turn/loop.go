@@ -262,9 +262,9 @@ func (a *asker) goesOn() {
 	a.next()
 }
 
-// lend waits until the program that has the terminal has ended. C-c goes to that program; a signal that ends
-// this process calls stop.
-func (a *asker) lend(done <-chan struct{}, stop func()) {
+// lend waits until the program that has the terminal has ended. C-c goes to that program, and calls
+// interrupted; a signal that ends this process calls stop.
+func (a *asker) lend(done <-chan struct{}, stop, interrupted func()) {
 	for {
 		select {
 		case <-done:
@@ -273,10 +273,12 @@ func (a *asker) lend(done <-chan struct{}, stop func()) {
 			term.Stop()
 		case <-a.continued: // the program draws its screen again
 		case sig := <-a.Signals:
-			if sig != os.Interrupt {
-				stop()
-				a.meanwhile(sig)
+			if sig == os.Interrupt {
+				interrupted()
+				continue
 			}
+			stop()
+			a.meanwhile(sig)
 		}
 	}
 }

@@ -29,6 +29,7 @@ var ErrLeave = errors.New("the user leaves the session")
 type TalkOptions struct {
 	Options
 
+	Dir      string   // where the user's commands run before the session has a turn
 	First    string   // the prompt that begins the session here; "": the user writes it
 	History  []string // earlier prompts, the newest last
 	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)
@@ -67,6 +68,7 @@ type Talk struct {
 	entered string          // the turn whose prompt the user has typed as a line
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
+	ran     []string        // the user's commands since the last prompt, with their outputs
 	news    talkNews
 	reports chan struct{} // an agent has reported something about its session; buffer of 1
 
@@ -90,7 +92,11 @@ func NewTalk(view *View, session protocol.Turn, o TalkOptions) *Talk {
 	}
 	view.talk = t
 	if view.region != nil && view.words != nil {
-		t.box = term.NewBox(o.History)
+		history := slices.Clone(o.History)
+		for i := range history {
+			history[i] = asPrompt(history[i])
+		}
+		t.box = term.NewBox(history)
 		t.box.Complete = o.Complete
 		view.region.Cursor = func() (up, column int, ok bool) { return t.up, t.column, true }
 	}
@@ -545,7 +551,7 @@ func (t *Talk) takeBack(ctx context.Context, a *asker) error {
 		return nil
 	}
 	t.queued = t.queued[:len(t.queued)-1]
-	t.box.Set(last.text)
+	t.Write(last.text)
 	return nil
 }
 
@@ -564,7 +570,7 @@ func (t *Talk) sendFirst(ctx context.Context, a *asker) error {
 		return nil
 	}
 	t.First = ""
-	sent, err := t.enter(ctx, a, text, false)
+	sent, err := t.enter(ctx, a, asPrompt(text), false)
 	t.entered = "" // no line of the terminal has it
 	if !sent && err == nil {
 		t.Write(text)
@@ -572,8 +578,9 @@ func (t *Talk) sendFirst(ctx context.Context, a *asker) error {
 	return err
 }
 
-// enter runs a command or sends a prompt. sent is false if the text was not taken.
+// enter runs a command, or sends a prompt with the outputs of the user's commands. sent is false if the text was not taken.
 func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (sent bool, err error) {
+	ofUser, isOfUser := strings.CutPrefix(text, "!") // not after a space
 	if text = strings.TrimSpace(text); text == "" {
 		return true, nil
 	}
@@ -591,6 +598,12 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 			return true, nil
 		}
 	}
+	if command := strings.TrimSpace(ofUser); isOfUser && !strings.Contains(command, "\n") {
+		t.view.endLine()
+		t.runCommand(a, command)
+		return true, nil
+	}
+	text = t.withOutputs(text)
 	started, err := t.Send(ctx, a.hub, text, steer)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -599,6 +612,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		t.view.Note(InDialogue(err).Error())
 		return false, nil
 	}
+	t.ran = nil
 	switch started.Delivered {
 	case hubclient.DeliveredInjected:
 		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
@@ -644,10 +658,10 @@ func (t *Talk) goesOn() {
 	}
 }
 
-// Write puts a text into the box, if there is one.
+// Write puts a prompt into the box, if there is one.
 func (t *Talk) Write(text string) {
 	if t.box != nil {
-		t.box.Set(text)
+		t.box.Set(asPrompt(text))
 	}
 }
 

@@ -185,6 +185,46 @@ func TestCommandsOfASession(t *testing.T) {
 	assert.Zero(t, p.status())
 }
 
+// A line that begins with ! is a command of the user. Its output goes along with the next prompt, once. C-c
+// interrupts the command, and not the session.
+func TestUserRunsCommandsInASession(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	l := s.Launch()
+	l.Env = append(l.Env, "TERM=xterm")
+	l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p := onTerminal(l, t, 80)
+	p.sees(idleFooter)
+	p.presses("!echo made in $PWD; printf unfinished; exit 3\r", "$ echo made", "made in "+s.Root+"\n", "unfinished\n",
+		"exit status 3; the output goes along with your next prompt", idleFooter)
+	p.presses("!echo begins; sleep 1000\r", "$ echo begins", "\nbegins\n")
+	require.NoError(t, syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGINT)) // as C-c does
+	p.sees("signal: interrupt; the output goes along", idleFooter)
+	p.presses("quiet explain\r", "› quiet explain", "I ran here:", "made in "+s.Root, "[exit status 3]", "… 6 more lines", "You asked: quiet explain", idleFooter)
+	p.presses("quiet again\r", "You asked: quiet again", idleFooter)
+	p.presses("!yes | head -c 100000\r", "the first and last 8 KB of the output", idleFooter)
+	p.presses("!\r", "no output goes along with your next prompt", idleFooter)
+	p.presses("quiet and again\r", "You asked: quiet and again", idleFooter)
+	p.presses(" !touch here\r", "You asked: !touch here", "[?] Keys: ") // a prompt
+	p.presses("n", idleFooter)
+	p.presses("/rewind\r", " !touch here")
+	p.presses("\r", "You asked: !touch here", "[?] Keys: ")
+	p.presses("n", idleFooter)
+	p.leaves()
+	assert.NoFileExists(t, s.Root+"/here")
+	var prompts []string
+	editor := s.Start()
+	for _, session := range editor.Sessions() {
+		prompts = append(prompts, session.Query)
+	}
+	editor.Leave()
+	assert.Equal(t, 1, strings.Count(strings.Join(prompts, "\n"), "I ran here"), prompts)
+	p = startTalk(s, t, "!touch here")
+	p.sees("You asked: !touch here", "[?] Keys: ")
+	p.presses("n", idleFooter)
+	p.leaves()
+	assert.NoFileExists(t, s.Root+"/here", "the arguments are a prompt")
+}
+
 // In the first session with an agent, its commands and models are known as soon as it reports them.
 func TestASessionKnowsANewAgentsCommands(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
