@@ -273,9 +273,9 @@ func (t *Talk) signals(a *asker) (stop func()) {
 		}
 		isOn = on
 		if on {
-			fmt.Fprint(t.view.out, "\x1b[?2004h")
+			fmt.Fprint(t.view.out, term.PasteOn)
 		} else {
-			fmt.Fprint(t.view.out, "\x1b[?2004l")
+			fmt.Fprint(t.view.out, term.PasteOff)
 		}
 	}
 	return func() {

@@ -449,7 +449,7 @@ func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
 			p.stops()
 			now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
 			require.NoError(t, err)
-			assert.Equal(t, was.Lflag, now.Lflag)
+			assert.Equal(t, was, now)
 			p.signal(syscall.SIGCONT)
 			switch {
 			case c.then == "editing":
@@ -464,9 +464,38 @@ func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
 			<-p.Ended
 			now, err = unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
 			require.NoError(t, err)
-			assert.Equal(t, was.Lflag, now.Lflag)
+			assert.Equal(t, was, now)
 		})
 	}
+}
+
+// Two signals end a process at once whose hub does not answer, with the terminal as it was.
+func TestSecondSignalRestoresTheTerminal(t *testing.T) {
+	s := e2e.NewDaemonSite(e2e.Parallel(t))
+	l := s.Launch()
+	l.Env = append(l.Env, "TERM=xterm")
+	l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p := onTerminal(l, t, 80)
+	was, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	p.sees(idleFooter)
+	e2e.SuspendHub(t, s.LockHolder())
+	p.presses("quiet hello\r")
+	require.Eventually(t, func() bool { // the first ones may come before the prompt is sent
+		_ = p.Cmd.Process.Signal(os.Interrupt)
+		select {
+		case <-p.Ended:
+			return true
+		default:
+			return false
+		}
+	}, e2e.Watchdog/3, e2e.PollEvery)
+	assert.Equal(t, 130, p.status())
+	now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	assert.Equal(t, was, now)
+	printed := p.tty.Printed.String()
+	assert.Greater(t, strings.LastIndex(printed, "\x1b[?2004l"), strings.LastIndex(printed, "\x1b[?2004h"))
 }
 
 // stops waits until the process has stopped.
