@@ -137,7 +137,7 @@ func newPick(s *settings) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				task, err := pickSession(ctx, c)
+				task, err := pickSession(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), nil)
 				switch {
 				case err != nil:
 					return err
@@ -153,7 +153,7 @@ func newPick(s *settings) *cobra.Command {
 
 // pickSession lets the user choose a session on the terminal, and returns its number; "" if they
 // chose none.
-func pickSession(ctx context.Context, c *client.Client) (number string, err error) {
+func pickSession(ctx context.Context, c *client.Client, view *turn.View, signals <-chan os.Signal) (number string, err error) {
 	sessions, _, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: "normal", Limit: new(uint(offered))})
 	if err != nil {
 		return "", err
@@ -161,7 +161,7 @@ func pickSession(ctx context.Context, c *client.Client) (number string, err erro
 	if len(sessions) == 0 {
 		return "", errors.New("there is no session yet; `duet-rpc` begins one")
 	}
-	n, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(sessions))
+	n, err := view.Pick(ctx, signals, offeredLines(sessions))
 	if n < 0 || err != nil {
 		return "", err
 	}

@@ -62,7 +62,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	ctx := h.Context()
 	t := &talking{settings: s, view: view, root: p.Root, set: o}
 	if o.from == chosen {
-		if o.from, err = pickSession(ctx, h.Client); o.from == "" || err != nil {
+		if o.from, err = pickSession(ctx, h.Client, view, h.Interrupts); o.from == "" || err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Prompt)
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
-		Options: options, First: o.first, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
+		Options: options, Dir: p.Root, First: o.first, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
 		Send: t.send, Command: t.command, NextMode: t.nextMode, Reported: t.reported,
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
@@ -359,6 +359,7 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 		{"C-s", "send at once, if the agent takes prompts while it works; else as the next prompt"},
 		{"M-RET, C-j, \\ RET", "a new line"},
 		{"TAB", "complete a /command or an @file, which is sent along"},
+		{"!COMMAND", "run a command of your shell here; its output goes along with your next prompt (! alone drops it)"},
 		{"up, down", "earlier prompts; in an empty box, up takes a queued prompt back"},
 		{"C-r", "find an earlier prompt that contains the typed text"},
 		{"S-TAB", "the next permission mode: default, acceptEdits, plan"},
@@ -385,7 +386,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 func (t *talking) resume(ctx context.Context, c *client.Client, id string) error {
 	if id == "" {
 		var err error
-		if id, err = pickSession(ctx, c); id == "" || err != nil {
+		if id, err = pickSession(ctx, c, t.view, nil); id == "" || err != nil {
 			return err
 		}
 	}

@@ -143,6 +143,9 @@ func (d *keyDecoder) next(input []byte) (event uv.Event, pasted string, rest []b
 	return event, "", input[max(n, 1):], true
 }
 
+// PasteOn has a terminal enclose pasted texts, and PasteOff ends that.
+const PasteOn, PasteOff = "\x1b[?2004h", "\x1b[?2004l"
+
 // PasteStart and PasteEnd enclose a text that the user pastes.
 const PasteStart, PasteEnd = "\x1b[200~", "\x1b[201~"
 

@@ -38,10 +38,13 @@ func (m *Modes) EachKey(terminal *os.File) bool {
 // HideKeys turns off a terminal's echo, unless this process is in the background, where a shell
 // shows what the user types. It returns false if nothing was changed.
 func (m *Modes) HideKeys(terminal *os.File) bool {
-	if group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
-		return false
-	}
-	return m.set(terminal, func(modes *unix.Termios) { modes.Lflag &^= unix.ECHO })
+	return InForeground(terminal) && m.set(terminal, func(modes *unix.Termios) { modes.Lflag &^= unix.ECHO })
+}
+
+// InForeground reports whether this process, and not a shell, has the keys of its terminal.
+func InForeground(terminal *os.File) bool {
+	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
 
 // HideLine turns off a terminal's echo except for newlines. It returns false if that failed.

@@ -35,6 +35,9 @@ func (m *Modes) Restore(terminal *os.File) {
 	_ = windows.SetConsoleMode(windows.Handle(terminal.Fd()), m.were)
 }
 
+// InForeground returns true: shells do not stop jobs here.
+func InForeground(*os.File) bool { return true }
+
 // DiscardTyped discards unread input of a terminal, because it cannot answer a question that
 // was not asked yet.
 func DiscardTyped(terminal *os.File) {

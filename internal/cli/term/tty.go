@@ -86,11 +86,32 @@ func notify(signals chan<- os.Signal) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
+// endAtOnce returns a function that ends this process with the terminal as it is now: the program may have
+// changed it by then, and waits for something else.
+func endAtOnce() func() {
+	for _, f := range []*os.File{os.Stdin, os.Stderr} {
+		modes := ReadModes(f)
+		if modes == nil || !IsTerminal(f) {
+			continue
+		}
+		return func() {
+			if InForeground(f) { // a shell has its own modes
+				modes.Restore(f)
+				if Draws(f) {
+					fmt.Fprint(f, PasteOff)
+				}
+			}
+			os.Exit(Status)
+		}
+	}
+	return func() { os.Exit(Status) }
+}
+
 // UntilInterrupted returns a context that ends with the first signal. A second signal ends the
 // process at once. stop restores the default handling.
 func UntilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
-	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
+	signals, stopped, end := make(chan os.Signal, 2), make(chan struct{}), endAtOnce()
 	var taking sync.WaitGroup
 	notify(signals)
 	taking.Go(func() {
@@ -102,7 +123,7 @@ func UntilInterrupted(parent context.Context) (ctx context.Context, stop func())
 		}
 		select {
 		case <-signals:
-			os.Exit(Status)
+			end()
 		case <-stopped:
 		}
 	})
@@ -113,7 +134,7 @@ func UntilInterrupted(parent context.Context) (ctx context.Context, stop func())
 // before the command has received the previous one, the process ends at once. stop restores
 // the default handling.
 func Interrupts() (taken <-chan os.Signal, stop func()) {
-	signals, stopped, next := make(chan os.Signal, 2), make(chan struct{}), make(chan os.Signal, 1)
+	signals, stopped, next, end := make(chan os.Signal, 2), make(chan struct{}), make(chan os.Signal, 1), endAtOnce()
 	var taking sync.WaitGroup
 	notify(signals)
 	taking.Go(func() {
@@ -123,7 +144,7 @@ func Interrupts() (taken <-chan os.Signal, stop func()) {
 				select {
 				case next <- sig:
 				default:
-					os.Exit(Status)
+					end()
 				}
 			case <-stopped:
 				return

@@ -59,6 +59,7 @@ func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionPa
 		return protocol.DecisionParams{}
 	}
 	a.expected = anAnswer
+	a.view.denied[q.ToolUseID] = d.Decision == protocol.Deny && line.err == nil
 	if line.err != nil {
 		a.decideAlone(ctx, q, d)
 	} else if !a.decide(ctx, q, d) {
@@ -80,7 +81,7 @@ func (a *asker) left(q asked, line typed) bool {
 	switch {
 	case line.err != nil, word == ":quit", word == "q" && a.takesKey(q):
 		a.view.endLine()
-		a.leave()
+		a.hasLeft = true
 	case word == ":later", word == "l" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == domain.HumanContact && q.Mode == "":
 		a.waiting, a.expected = a.waiting[1:], anAnswer
 		a.skipped++

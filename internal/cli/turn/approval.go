@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/client/eventstream"
@@ -272,7 +273,7 @@ type InboxOptions struct {
 	Session string // by any of its ids; "": all sessions
 	Once    bool   // only the questions that are open now
 
-	Signals <-chan os.Signal // each ends the inbox
+	Options // each signal ends the inbox
 }
 
 // Inbox asks the open questions on the terminal, the oldest first, and then waits for new
@@ -281,98 +282,98 @@ type InboxOptions struct {
 func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
-	ctx, leave := context.WithCancelCause(ctx)
-	defer leave(nil)
-	a := newAsker(Options{Signals: o.Signals}, view, c)
+	ctx, end := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	a := newAsker(o.Options, view, c)
 	a.isInbox = true
-	a.interrupt = func(os.Signal) { leave(term.ErrInterrupted) }
-	a.leave = func() { left = true; leave(nil) }
+	a.interrupt = func(os.Signal) { end(term.ErrInterrupted) }
 	defer a.release()
-	var stopContinued func()
-	a.continued, stopContinued = term.Continued()
-	defer stopContinued()
+	from := newSources(func() { end(nil) })
+	defer from.close()
+	defer a.watch(ctx, &running)()
+	defer view.endLine()
+	inbox := &inbox{asker: a, once: o.Once}
+	if err = inbox.begin(ctx, o.Session, from, &running); err == nil {
+		err = a.loop(ctx, inbox, from)
+	}
+	if err == nil || errors.Is(err, ErrHungUp) || errors.Is(err, term.ErrInterrupted) {
+		return a.hasLeft, err
+	}
+	return a.hasLeft, hubclient.OrGone(ctx, err)
+}
 
-	if o.Session != "" { // subscriptions need the session's own id
-		session, _, err := hubclient.Turn(ctx, c, o.Session)
+// inbox is the open questions of all sessions, or of one.
+type inbox struct {
+	*asker
+	once       bool
+	emptyNoted bool // the user knows that no question is open
+}
+
+// begin subscribes to questions, and asks those that are open.
+func (i *inbox) begin(ctx context.Context, session string, from *sources, running *sync.WaitGroup) error {
+	if session != "" { // subscriptions need the session's own id
+		of, _, err := hubclient.Turn(ctx, i.hub, session)
 		if err != nil {
-			return false, hubclient.OrGone(ctx, err)
+			return err
 		}
-		o.Session = session.ID
+		session = of.ID
 	}
-	events := make(chan eventstream.Event)
-	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
-		Session: o.Session, Kinds: []string{protocol.KindApprovalOpened, protocol.KindApprovalClosed},
-	}, func(e eventstream.Event) {
-		select {
-		case events <- e:
-		case <-ctx.Done():
+	if err := from.subscribe(ctx, i.hub, eventstream.Options{
+		Session: session, Kinds: []string{protocol.KindApprovalOpened, protocol.KindApprovalClosed},
+	}, running); err != nil {
+		return err
+	}
+	open, _, err := hubclient.OpenApprovals(ctx, i.hub, session)
+	for n, approval := range open {
+		i.coming = len(open) - n - 1
+		i.ask(ctx, approval)
+	}
+	return err
+}
+
+func (i *inbox) wait(context.Context) (bool, error) {
+	switch {
+	case i.hasLeft:
+		return true, nil
+	case len(i.waiting) > 0:
+		i.emptyNoted = false
+	case i.once:
+		return true, nil
+	case !i.emptyNoted:
+		i.emptyNoted = true
+		text := "no question is open; waiting for the next, C-c ends"
+		if i.skipped > 0 {
+			text = "no other question is open (" + term.Count(i.skipped, "question") + " left); waiting for the next, C-c ends"
 		}
-	})
-	if err != nil {
-		return false, hubclient.OrGone(ctx, err)
+		i.view.Note(text)
 	}
-	defer func() { leave(nil); sub.Close() }()
-	open, _, err := hubclient.OpenApprovals(ctx, c, o.Session)
-	if err != nil {
-		return false, hubclient.OrGone(ctx, err)
+	return false, nil
+}
+
+func (i *inbox) event(ctx context.Context, e eventstream.Event) (bool, error) {
+	switch d := hubclient.DataOf(e).(type) {
+	case *protocol.ApprovalClosedEvent:
+		i.resolved(d)
+	case *protocol.ApprovalOpenedEvent:
+		if !i.once {
+			i.askWhole(ctx, e, d)
+		}
 	}
-	for i, approval := range open {
-		a.coming = len(open) - i - 1
+	return false, nil
+}
+
+// askWhole asks a question with its agent and its time, which its event lacks.
+func (a *asker) askWhole(ctx context.Context, e eventstream.Event, d *protocol.ApprovalOpenedEvent) {
+	approval := hubclient.ApprovalOf(e, d)
+	if a.seen[approval.ApprovalID] {
+		return
+	}
+	if whole, _, err := hubclient.GetApproval(ctx, a.hub, approval.ApprovalID); err == nil {
+		approval = whole
+	}
+	if approval.Status == "" || approval.Status == domain.ApprovalPending { // otherwise it was answered before it was shown
 		a.ask(ctx, approval)
-	}
-	emptyNoted := false // the user knows that no question is open
-	for {
-		if len(a.waiting) > 0 {
-			emptyNoted = false
-		} else if o.Once {
-			return left, nil
-		} else if !emptyNoted {
-			emptyNoted = true
-			text := "no question is open; waiting for the next, C-c ends"
-			if a.skipped > 0 {
-				text = "no other question is open (" + term.Count(a.skipped, "question") + " left); waiting for the next, C-c ends"
-			}
-			view.Note(text)
-		}
-		if ctx.Err() == nil { // otherwise the user has left
-			a.promptAgain()
-		}
-		select {
-		case e := <-events:
-			switch d := hubclient.DataOf(e).(type) {
-			case *protocol.ApprovalClosedEvent:
-				a.resolved(d)
-			case *protocol.ApprovalOpenedEvent:
-				approval := hubclient.ApprovalOf(e, d)
-				if o.Once || a.seen[approval.ApprovalID] {
-					continue
-				}
-				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
-					approval = whole
-				}
-				a.ask(ctx, approval)
-			}
-		case input := <-a.typed:
-			if line, ok := a.received(input); ok {
-				a.answered(ctx, line)
-			}
-		case <-a.continued:
-			a.keyboard.continued()
-			a.next()
-		case sig := <-o.Signals:
-			a.interrupt(sig)
-		case <-sub.Done():
-			return left, errors.Join(errors.New("the daemon sends no more events"), sub.Err())
-		case <-ctx.Done():
-			view.endLine()
-			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), term.ErrInterrupted) {
-				fmt.Fprintln(view.side) // after the ^C that the terminal shows
-			}
-			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				return left, cause
-			}
-			return left, nil
-		}
 	}
 }
 
@@ -440,7 +441,7 @@ func (a *asker) send(ctx context.Context, d protocol.DecisionParams, result any)
 		case silent := <-a.silence:
 			a.hubSilent(silent, a.view.Note)
 		case sig := <-a.Signals:
-			a.interrupt(sig)
+			a.meanwhile(sig)
 		}
 	}
 }

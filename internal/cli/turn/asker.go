@@ -52,11 +52,13 @@ type asker struct {
 	given        string   // the text that the line began with, which the user edits; "": none
 	draft        draft    // of a tool's input
 	isInbox      bool     // it asks the questions of all sessions
-	leave        func()   // leaves the inbox
+	hasLeft      bool     // the user has left the inbox
 	coming       int      // known questions that are not in waiting yet
 	introduced   int
 	skipped      int
 	pause        <-chan time.Time // fires when the agent pauses while a question is open; nil: it is not writing
+	stops        <-chan os.Signal // C-z
+	isStopped    bool             // by C-z, until this process is continued
 	continued    <-chan os.Signal // after this process was stopped
 	silence      <-chan bool      // true: the hub does not answer; false: it answers again
 	interrupt    func(os.Signal)  // handles a signal
@@ -64,6 +66,7 @@ type asker struct {
 	// isHubSilent is true after the user was informed that the hub does not answer, until they
 	// are informed that it answers again.
 	isHubSilent bool
+	isClosed    bool // SIGHUP said that the terminal is closed
 	isToEnd     bool // by a signal that no user at the terminal could repeat
 
 	talk   *Talk            // the session that the turn belongs to; nil: there is one turn
@@ -142,6 +145,7 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 			text += " (" + d.Explanation + ")"
 		}
 		a.view.Note(term.Line(text))
+		a.view.denied[d.ToolUseID] = d.Status == string(domain.ApprovalDenied)
 	}
 	if i < 0 {
 		return
@@ -215,11 +219,10 @@ func (a *asker) show(q asked) {
 		more = ""
 	}
 	lines, _ := q.sheet.Excerpt(more)
-	a.view.question(lines)
+	a.view.question(q.Approval, lines)
 }
 
-// page shows the whole question in a pager. Signals meanwhile go to the pager, except those
-// that end this process.
+// page shows the whole question in a pager.
 func (a *asker) page(q asked) {
 	a.release()
 	var text strings.Builder
@@ -227,18 +230,7 @@ func (a *asker) page(q asked) {
 		text.WriteString(line.Text + "\n")
 	}
 	paging := term.StartPager(a.view.side, text.String())
-	for {
-		select {
-		case <-paging.Done():
-			return
-		case <-a.continued: // the pager draws its page again
-		case sig := <-a.Signals:
-			if sig != os.Interrupt {
-				paging.Stop()
-				a.interrupt(sig)
-			}
-		}
-	}
+	a.lend(paging.Done(), paging.Stop, func() {})
 }
 
 // prompt asks for a key or a line. It discards earlier input, which the user typed before

@@ -29,167 +29,111 @@ func AttendAll(
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer cancel()
 	a := newAsker(o, view, c)
-	left := false
-	a.isInbox, a.leave = true, func() { left = true }
+	a.isInbox = true
 	defer a.release()
+	from := newSources(cancel)
+	defer from.close()
 	defer a.watch(ctx, &running)()
-	refused := make(chan error)
 	all := &attempts{
-		hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions)), tools: make(map[string]string), shown: make(map[string]bool),
+		asker: a, running: &running, sessions: sessions, isOver: make([]bool, len(sessions)), tools: make(map[string]string),
+		shown: make(map[string]bool),
 	}
-	a.interrupt = func(sig os.Signal) {
-		if a.interrupts {
-			a.release()
-			a.EndNow()
-		}
-		a.interrupts = true
-		view.Note("interrupting all; press C-c again to end at once")
-		running.Go(func() {
-			for _, id := range all.working() {
-				err := c.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil)
-				if err == nil {
-					continue
-				}
-				select {
-				case refused <- err:
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
-	}
+	a.interrupt = func(sig os.Signal) { a.interruptTurns(ctx, sig, all.working(), from, &running) }
 	ticks, stopped := view.work()
 	defer stopped()
-	events := make(chan eventstream.Event)
-	silent := make(chan error, len(sessions))
-	for _, s := range sessions {
-		var since *int64 // what was shown before is not shown again
-		if !o.Again {
+	from.ticks = ticks
+	if err := all.begin(ctx, from); err != nil {
+		return all.sessions, false, err
+	}
+	err = a.loop(ctx, all, from)
+	return all.sessions, a.interrupts, err
+}
+
+// attempts are sessions that work at the same time.
+type attempts struct {
+	*asker
+	running  *sync.WaitGroup
+	sessions []protocol.Turn
+	isOver   []bool
+	tools    map[string]string // the tool call of each working turn; "": it writes
+	shown    map[string]bool   // tool calls, where nothing is redrawn
+}
+
+// begin subscribes to the sessions, and asks the open questions. What was shown before is not shown again.
+func (w *attempts) begin(ctx context.Context, from *sources) error {
+	for _, s := range w.sessions {
+		var since *int64
+		if !w.Again {
 			since = new(int64)
 		}
-		sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
+		if err := from.subscribe(ctx, w.hub, eventstream.Options{
 			Session: s.SessionUUID, Since: since,
 			Kinds: []string{
 				protocol.KindApprovalOpened, protocol.KindApprovalClosed, protocol.KindTurnState, protocol.KindGatesEnded, protocol.KindSecret,
 				protocol.KindItemAdded, protocol.KindItemChanged,
 			},
-		}, func(e eventstream.Event) {
-			select {
-			case events <- e:
-			case <-ctx.Done():
-			}
-		})
-		if err != nil {
-			return sessions, false, err
+		}, w.running); err != nil {
+			return err
 		}
-		running.Go(func() {
-			<-sub.Done()
-			silent <- sub.Err()
-		})
-		defer func() { cancel(); sub.Close() }()
 	}
-	open, _, err := hubclient.OpenApprovals(ctx, c, "")
+	open, _, err := hubclient.OpenApprovals(ctx, w.hub, "")
 	if err != nil {
-		return sessions, false, err
+		return err
 	}
 	for _, approval := range open {
-		if all.index(ctx, approval.TurnUUID) >= 0 {
-			a.ask(ctx, approval)
+		if w.index(ctx, approval.TurnUUID) >= 0 {
+			w.ask(ctx, approval)
 		}
 	}
-	for i := range sessions {
-		now, _, err := hubclient.Turn(ctx, c, sessions[i].ID)
-		if err == nil && (o.Again || now.ErrorCode == domain.CodeStoreFull) { // there may be no event of its end
-			err = all.update(ctx, i, sessions[i].ID, true)
+	for i := range w.sessions {
+		now, _, err := hubclient.Turn(ctx, w.hub, w.sessions[i].ID)
+		if err == nil && (w.Again || now.ErrorCode == domain.CodeStoreFull) { // there may be no event of its end
+			err = w.update(ctx, i, w.sessions[i].ID, true)
 		}
 		if err != nil {
-			return sessions, false, err
+			return err
 		}
 	}
-	for len(all.working()) > 0 {
-		if left {
-			return all.sessions, a.interrupts, errors.New("the attempts go on: duet-rpc approvals answers their questions, duet-rpc attempts " +
-				"compares them")
-		}
-		a.promptAgain()
-		if !a.asks() && view.words != nil {
-			a.hide()
-		}
-		select {
-		case e := <-events:
-			a.hubHeard(view.Note)
-			switch d := hubclient.DataOf(e).(type) {
-			case *protocol.ApprovalOpenedEvent:
-				if all.index(ctx, e.TurnUUID) < 0 {
-					continue
-				}
-				approval := hubclient.ApprovalOf(e, d)
-				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
-					approval = whole
-				}
-				if approval.Status != "" && approval.Status != domain.ApprovalPending {
-					continue // it was answered before it was shown
-				}
-				a.ask(ctx, approval)
-			case *protocol.ApprovalClosedEvent:
-				if a.seen[d.ApprovalID] {
-					a.resolved(d)
-				}
-			case *protocol.Item:
-				all.show(e.TurnUUID, d)
-			case *protocol.SecretEvent:
-				if i := all.index(ctx, e.TurnUUID); i >= 0 {
-					a.giveKey(ctx, d, &running)
-				}
-			default:
-				if i := all.index(ctx, e.TurnUUID); i >= 0 {
-					if err := all.update(ctx, i, e.TurnUUID, isEnd(d)); err != nil {
-						return all.sessions, a.interrupts, err
-					}
-				}
-			}
-		case input := <-a.typed:
-			if input.Err != nil && a.isHungUp() {
-				return all.sessions, a.interrupts, ErrHungUp
-			}
-			if line, ok := a.received(input); ok {
-				a.answered(ctx, line)
-			}
-		case <-ticks:
-			view.status.tool = all.doing()
-			view.ticked()
-		case <-a.settle:
-		case <-a.continued:
-			a.keyboard.continued()
-			a.next()
-		case silent := <-a.silence:
-			a.hubSilent(silent, view.Note)
-		case sig := <-a.Signals:
-			a.interrupt(sig)
-		case err := <-refused:
-			view.Note(InDialogue(err).Error())
-		case err := <-silent:
-			return all.sessions, a.interrupts, errors.Join(errors.New("the daemon sends no more events"), err)
-		case <-ctx.Done():
-			return all.sessions, a.interrupts, context.Cause(ctx)
-		}
-	}
-	return all.sessions, a.interrupts, nil
+	return nil
 }
 
-// attempts are sessions that work at the same time.
-type attempts struct {
-	hub  *client.Client
-	view *View
+func (w *attempts) wait(context.Context) (bool, error) {
+	w.view.status.tool = w.doing()
+	switch {
+	case len(w.working()) == 0:
+		return true, nil
+	case w.hasLeft:
+		return true, errors.New("the attempts go on: duet-rpc approvals answers their questions, duet-rpc attempts compares them")
+	}
+	return false, nil
+}
 
-	mu       sync.Mutex // guards the fields below
-	sessions []protocol.Turn
-	isOver   []bool
-
-	tools map[string]string // the tool call of each working turn; "": it writes. Only AttendAll's goroutine uses it
-	shown map[string]bool   // tool calls, where nothing is redrawn
+func (w *attempts) event(ctx context.Context, e eventstream.Event) (bool, error) {
+	event := hubclient.DataOf(e)
+	switch d := event.(type) {
+	case *protocol.ApprovalClosedEvent:
+		if w.seen[d.ApprovalID] {
+			w.resolved(d)
+		}
+		return false, nil
+	case *protocol.Item:
+		w.show(e.TurnUUID, d)
+		return false, nil
+	}
+	i := w.index(ctx, e.TurnUUID)
+	if i < 0 {
+		return false, nil
+	}
+	switch d := event.(type) {
+	case *protocol.ApprovalOpenedEvent:
+		w.askWhole(ctx, e, d)
+		return false, nil
+	case *protocol.SecretEvent:
+		w.giveKey(ctx, d, w.running)
+		return false, nil
+	}
+	return false, w.update(ctx, i, e.TurnUUID, isEnd(event))
 }
 
 // show takes an item of a turn. Where nothing is redrawn it prints the start of a tool call.
@@ -241,8 +185,6 @@ func (w *attempts) index(ctx context.Context, session string) int {
 
 // working returns the sessions whose work has not ended.
 func (w *attempts) working() (ids []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for i, s := range w.sessions {
 		if !w.isOver[i] {
 			ids = append(ids, s.ID)
@@ -272,11 +214,9 @@ func (w *attempts) update(ctx context.Context, i int, session string, ends bool)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
 	was := w.isOver[i]
 	w.sessions[i], w.isOver[i] = s, was || ends && hubclient.Ended(s.State) && !s.AreChecked()
 	is := w.isOver[i]
-	w.mu.Unlock()
 	if is && !was {
 		text := s.Name + " · " + s.Agent + " · " + domain.State(s.State).Words()
 		if s.Error != "" {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -80,13 +79,18 @@ func Attend(
 	}
 }
 
-// watch starts to watch signals and whether the hub answers, until ctx ends and stop is called.
+// watch starts to watch C-z and, if SilentAfter is set, whether the hub answers, until ctx ends and stop is
+// called.
 func (a *asker) watch(ctx context.Context, running *sync.WaitGroup) (stop func()) {
-	a.continued, stop = term.Continued()
-	silence := make(chan bool)
-	a.silence = silence
-	running.Go(func() { watchSilence(ctx, ping(a.hub), a.SilentAfter, silence) })
-	return stop
+	continued, notContinued := term.Continued()
+	stops, notStopped := term.Stopped()
+	a.continued, a.stops = continued, stops
+	if a.SilentAfter > 0 {
+		silence := make(chan bool)
+		a.silence = silence
+		running.Go(func() { watchSilence(ctx, ping(a.hub), a.SilentAfter, silence) })
+	}
+	return func() { notContinued(); notStopped() }
 }
 
 // isHungUp reports whether the terminal was closed. Its ioctls fail then, but not after C-d.
@@ -95,57 +99,17 @@ func (a *asker) isHungUp() bool { return a.terminal != nil && !term.IsTerminal(a
 // attend shows a turn from an event on to its end.
 func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, running *sync.WaitGroup) (protocol.Turn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	from := newSources(cancel)
+	defer from.close()
 	ticks, stopped := a.view.work()
 	defer stopped()
-	refused := make(chan error, 1)
-	var overdue <-chan time.Time
-	a.interrupt = func(sig os.Signal) {
-		switch {
-		case !a.interrupts:
-		case a.talk != nil && sig == os.Interrupt:
-			a.view.Note("the agent has been asked to stop; C-d leaves the session")
-			return
-		default:
-			a.view.Note("left before its end: duet-rpc session show " + session.Name + " shows its time, tokens and cost")
-			a.release()
-			a.EndNow()
-		}
-		a.interrupts, a.isToEnd = true, sig != os.Interrupt
-		a.meant = ""
-		a.giveUp()
-		if a.isToEnd {
-			overdue = time.After(endWithin)
-		}
-		if a.talk != nil {
-			a.view.Note("interrupting")
-		} else {
-			a.view.Note("interrupting; press C-c again to end at once")
-		}
-		commentTurns := slices.Clone(a.commentTurns)
-		running.Go(func() { // so that a second signal is handled meanwhile
-			for _, id := range append(commentTurns, session.ID) { // queued sessions first, because they would start otherwise
-				if err := a.hub.Call(
-					ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil,
-				); err != nil || id == session.ID {
-					refused <- err
-					return
-				}
-			}
-		})
+	from.ticks = ticks
+	a.interrupt = func(sig os.Signal) { // queued turns first, because they would start otherwise
+		a.interruptTurns(ctx, sig, append(slices.Clone(a.commentTurns), session.ID), from, running)
 	}
-
-	events := make(chan eventstream.Event)
-	sub, err := eventstream.Subscribe(ctx, a.hub, eventstream.Options{Session: session.ID, Since: &since}, func(e eventstream.Event) {
-		select {
-		case events <- e:
-		case <-ctx.Done():
-		}
-	})
-	if err != nil {
+	if err := from.subscribe(ctx, a.hub, eventstream.Options{Session: session.ID, Since: &since}, running); err != nil {
 		return session, err
 	}
-	defer func() { cancel(); sub.Close() }()
 	if since > 0 && session.Gates != nil && session.State == hubclient.Completed && !session.AreChecked() { // another hub has run the gates
 		return session, nil
 	}
@@ -154,93 +118,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 	if now, _, err := hubclient.Turn(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
 		return now, nil
 	}
-	for {
-		if err := a.talk.typedEarly(ctx, a); err != nil {
-			return session, err
-		}
-		a.promptAgain()
-		a.talk.draw(a)
-		switch {
-		case a.talk != nil || a.asks(): // the keys are the next prompt, or the answer
-		case a.view.words != nil:
-			a.hide()
-		default: // the agent's text is not on the terminal
-			a.release()
-		}
-		select {
-		case e := <-events:
-			a.pause = nil
-			a.hubHeard(a.view.remark)
-			event, isOver := a.view.show(e)
-			switch d := event.(type) {
-			case *protocol.ApprovalOpenedEvent:
-				a.ask(ctx, hubclient.ApprovalOf(e, d))
-			case *protocol.ApprovalClosedEvent:
-				a.resolved(d)
-			case *protocol.SecretEvent:
-				a.giveKey(ctx, d, running)
-			}
-			if isOver {
-				if session, _, err = hubclient.Turn(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
-					return session, err
-				}
-			}
-		case input := <-a.typed:
-			if input.Err != nil && a.isHungUp() {
-				return session, ErrHungUp
-			}
-			isForBox := a.focus == theBox
-			line, ok := a.received(input)
-			switch {
-			case isForBox:
-				if err := a.talk.typed(ctx, a, line); err != nil {
-					return session, err
-				}
-			case line.err != nil && a.talk != nil:
-				return session, ErrLeave // the question stays open
-			case ok:
-				a.answered(ctx, line)
-			}
-		case <-a.settle:
-		case <-a.talk.resized():
-			a.view.hide()
-		case <-a.talk.reported():
-			a.talk.Reported(ctx, a.hub)
-		case <-a.talk.stopped():
-			a.talk.suspend(a)
-		case <-a.continued:
-			a.talk.continued()
-			a.keyboard.continued()
-			a.next()
-		case <-ticks:
-			a.view.ticked()
-		case <-a.pause:
-			a.paused()
-		case <-a.view.remarks.due:
-			a.view.releaseLate()
-		case silent := <-a.silence:
-			a.hubSilent(silent, a.view.remark)
-		case sig := <-a.Signals:
-			if sig == syscall.SIGHUP {
-				return session, ErrHungUp
-			}
-			a.interrupt(sig)
-		case err := <-refused:
-			switch {
-			case err == nil:
-			case a.isToEnd && !errors.Is(err, client.Kind("not_running")):
-				return session, err // the event of the turn's end may never arrive
-			default:
-				a.view.Note(InDialogue(err).Error())
-			}
-		case <-overdue:
-			return session, errors.New("the turn was interrupted, and the daemon has not reported its end; it may be unable to store it")
-		case <-sub.Done():
-			return session, errors.Join(errors.New("the daemon sends no more events of this turn"), sub.Err())
-		case <-ctx.Done():
-			return session, context.Cause(ctx)
-		}
-	}
+	of := &oneTurn{a, session, running}
+	err := a.loop(ctx, of, from)
+	return of.session, err
 }
 
 // ShowLeftOpen shows the unanswered questions of earlier turns. Call it before a turn begins,
@@ -336,7 +216,7 @@ func (v *View) showQuestion(a hubclient.Approval) {
 	if !hidden {
 		v.propose(fileDiffs(a, v.session.WorkingDir))
 	}
-	v.question(lines)
+	v.question(a, lines)
 	v.Note("answer with: " + howToAnswer(a, id))
 }
 

@@ -120,8 +120,7 @@ func withInput(a hubclient.Approval, input json.RawMessage) hubclient.Approval {
 	return a
 }
 
-// inEditor opens a text in the editor, in a file with this name. Signals meanwhile go to the editor, except those that
-// end this process.
+// inEditor opens a text in the editor, in a file with this name.
 func (a *asker) inEditor(name, text string) (string, error) {
 	a.release()
 	a.view.endLine()
@@ -129,18 +128,8 @@ func (a *asker) inEditor(name, text string) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	for {
-		select {
-		case <-editing.Done():
-			return editing.Text()
-		case <-a.continued:
-		case sig := <-a.Signals:
-			if sig != os.Interrupt {
-				editing.Stop()
-				a.interrupt(sig)
-			}
-		}
-	}
+	a.lend(editing.Done(), editing.Stop, func() {})
+	return editing.Text()
 }
 
 // pretty indents JSON for an editor.

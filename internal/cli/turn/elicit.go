@@ -241,7 +241,10 @@ func (a *asker) giveKey(ctx context.Context, d *protocol.SecretEvent, running *s
 	a.view.Note("the agent needs the key of " + service + ", which is passed on and kept nowhere; `duet-rpc config --defaults` shows how " +
 		"[keys." + service + "] finds it")
 	key, interrupted := a.unseen(ctx, "Key of "+service+" (it is not shown; Return for none): ")
-	if interrupted {
+	switch {
+	case a.isClosed:
+		return
+	case interrupted:
 		// Answer nothing: a refusal could end the turn as failed before the interrupt arrives.
 		var sig os.Signal = os.Interrupt
 		if a.isToEnd {

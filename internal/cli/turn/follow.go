@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
@@ -127,6 +129,8 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 				return errors.New("signing in was cancelled")
 			}
 			return err
+		case <-a.stops: // the program that signs in has stopped as well
+			term.Stop()
 		case sig := <-a.Signals:
 			cancel()
 			a.interrupts = a.interrupts || sig != os.Interrupt
@@ -138,8 +142,78 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 
 // line asks for a key or a line that is not an answer to the agent. It is empty if the
 // terminal is closed or a signal arrives.
-func (a *asker) line(ctx context.Context, question string, of focus) (string, error) {
+func (a *asker) line(ctx context.Context, question string, of focus) (text string, err error) {
 	const isFor = "no question of the agent"
+	show := func() {
+		if !a.view.asking {
+			a.setAside()
+			a.meant = cmp.Or(a.meant, isFor)
+			a.listen(of)
+			a.view.ask(nil, question)
+		}
+	}
+	err = a.modal(ctx, show, a.view.endLine, func(input term.Typed) bool {
+		line, ok := a.received(input)
+		if !ok {
+			return false
+		}
+		meant := a.meant
+		a.meant = ""
+		if line.err != nil {
+			a.view.endLine()
+			return true
+		}
+		text = line.text
+		return meant == isFor
+	})
+	return text, err
+}
+
+// Pick lets the user choose one of several lines with a few typed letters. It returns the index of that
+// line, or -1. signals end it, unless the view has a session, which has its own.
+func (v *View) Pick(ctx context.Context, signals <-chan os.Signal, lines []string) (chosen int, err error) {
+	if v.talk != nil && v.talk.asker != nil {
+		defer v.talk.goesOn()
+		return v.talk.asker.pick(ctx, lines)
+	}
+	var running sync.WaitGroup
+	a := newAsker(Options{Signals: signals}, v, nil)
+	defer a.watch(ctx, &running)()
+	return a.pick(ctx, lines)
+}
+
+func (a *asker) pick(ctx context.Context, lines []string) (chosen int, err error) {
+	columns, rows, ok := term.Size(a.view.side)
+	if !ok {
+		columns, rows = 80, 24
+	}
+	list := term.NewList(lines, columns, rows)
+	isShown := false
+	hide := func() {
+		if isShown {
+			fmt.Fprint(a.view.side, list.Cleared())
+		}
+		isShown = false
+	}
+	chosen = -1
+	err = a.modal(ctx, func() {
+		if !isShown {
+			a.listen(aList)
+			fmt.Fprint(a.view.side, list.Screen())
+			isShown = true
+		}
+	}, hide, func(input term.Typed) (isDone bool) {
+		hide()
+		isDone, chosen = list.Take(input.Keys)
+		return isDone || input.Err != nil
+	})
+	return chosen, err
+}
+
+// modal gives the keys to something else than a question of the agent, until take has what it needs or a
+// signal arrives. show shows what take is about, if it is not on the screen; hide leaves it. A question below
+// it keeps its unfinished line.
+func (a *asker) modal(ctx context.Context, show, hide func(), take func(term.Typed) (isDone bool)) error {
 	answer := a.unfinished
 	a.unfinished = term.EditedLine{}
 	a.view.endLine()
@@ -149,38 +223,31 @@ func (a *asker) line(ctx context.Context, question string, of focus) (string, er
 		a.unfinished = answer
 	}()
 	for {
-		if !a.view.asking {
-			a.setAside()
-			a.meant = cmp.Or(a.meant, isFor)
-			a.listen(of)
-			a.view.ask(nil, question)
+		if !a.isStopped {
+			show()
 		}
 		select {
 		case input := <-a.typed:
-			line, ok := a.received(input)
-			if !ok {
-				continue
-			}
-			meant := a.meant
-			a.meant = ""
-			switch {
-			case line.err != nil:
-				a.view.endLine()
-				return "", nil
-			case meant == isFor:
-				return line.text, nil
+			if take(input) {
+				return nil
 			}
 		case sig := <-a.Signals:
+			a.isClosed = sig == syscall.SIGHUP
 			a.interrupts, a.isToEnd = true, sig != os.Interrupt
-			a.view.endLine()
-			return "", nil
+			hide()
+			return nil
+		case <-a.stops:
+			hide()
+			a.suspend()
 		case <-a.continued:
+			a.isStopped = false
 			a.keyboard.continued()
-			a.view.endLine()
+			hide()
 		case silent := <-a.silence:
 			a.hubSilent(silent, a.view.Note)
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
+			hide()
+			return context.Cause(ctx)
 		}
 	}
 }

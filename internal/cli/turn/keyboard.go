@@ -25,6 +25,7 @@ const (
 	aKey                   // a question: one key, or a word
 	aLine                  // a question: a line
 	aSecret                // a question: a line that is not shown
+	aList                  // a list: any number of keys
 )
 
 // mode is what the terminal does with keys.
@@ -207,7 +208,7 @@ func (k *keyboard) take(input term.Typed) (line typed, ok bool) {
 	case unfocused:
 		k.keep(input.Keys)
 		return typed{err: input.Err}, input.Err != nil
-	case theBox:
+	case theBox, aList:
 		k.meant = ""
 		return typed{raw: input.Keys, err: input.Err}, true
 	case aKey:

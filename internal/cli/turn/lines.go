@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,6 +66,7 @@ func (v *View) remark(text string) {
 
 // noted formats a note.
 func (v *View) noted(text string) string {
+	v.last = ""
 	var b strings.Builder
 	for line := range strings.SplitSeq(term.Lines(v.side, "— "+term.Indented(term.Exact(text))), "\n") {
 		b.WriteString(v.paint(term.Exact(line), dim) + "\n")
@@ -97,6 +99,9 @@ func (v *View) releaseLate() {
 // lines prints laid-out lines.
 func (v *View) lines(list []QuestionLine) {
 	v.endLine()
+	if len(list) > 0 {
+		v.last = ""
+	}
 	for _, line := range list {
 		for text := range strings.SplitSeq(v.fitted(line), "\n") {
 			fmt.Fprintln(v.side, v.paint(text, lineColors[line.Kind]))
@@ -113,18 +118,24 @@ func (v *View) fitted(line QuestionLine) string {
 	return line.Text
 }
 
-// question prints a question. It leaves out the heading that the lines above show already.
-func (v *View) question(list []QuestionLine) {
+// question prints a question. It leaves out the heading that the lines above show already, and the start of
+// its tool call does not repeat the heading.
+func (v *View) question(q hubclient.Approval, list []QuestionLine) {
 	n := len(v.announced)
 	if len(list) >= n && slices.Equal(list[:n], v.announced) && (len(list) == n || list[n].Kind != commandLine) {
 		list = list[n:]
 	}
 	v.lines(list)
+	if v.last = q.ToolUseID; v.last != "" && v.tools[v.last] == nil {
+		command, _ := commandOf(Question{Tool: q.ToolName, Input: q.ToolInput})
+		v.tools[v.last] = &startedTool{heading: cmp.Or(command, term.Line(cmp.Or(q.Title, q.ToolName))), times: 1}
+	}
 }
 
 // aside prints lines on side, coloured on a terminal.
 func (v *View) aside(text, color string) {
 	v.endLine()
+	v.last = ""
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(v.side, v.paint(term.Exact(line), color))
 	}
@@ -288,6 +299,7 @@ func (v *View) showThought(text string) {
 		return
 	}
 	v.endLine()
+	v.last = ""
 	lines := strings.Split(term.Exact(text), "\n")
 	if v.rendered != nil && v.color {
 		r := term.Renderer{Columns: v.region.Columns() - 2, Marks: term.Marks, Dim: true}

@@ -219,6 +219,7 @@ type QuestionLine struct {
 // section is a part that is shortened separately. Its head is always shown.
 type section struct {
 	head, body []QuestionLine
+	isChange   bool   // of a file
 	remark     string // replaces a body that is not readable
 }
 
@@ -378,7 +379,7 @@ func (f *file) take(line string) {
 
 // section lays out the diff of a file.
 func (f *file) section(m visible.Marks) section {
-	var s section
+	s := section{isChange: true}
 	for _, line := range f.head {
 		s.head = append(s.head, QuestionLine{fileName, m.Exact(line)})
 	}
@@ -400,34 +401,115 @@ func (f *file) section(m visible.Marks) section {
 	return s
 }
 
-// Limits for an excerpt: it fits on a screen, even if lines wrap at 60 characters.
+// Limits for an excerpt: with its keys it fits on a screen of 24 rows of 80 columns.
 const (
-	mostLines  = 20      // of all; a terminal has at least 24
-	leastLines = 5       // of each file
-	mostBytes  = 1 << 10 // of a section
+	mostLines  = 20      // of all
+	leastLines = 5       // of each part and each file
+	mostBytes  = 1 << 10 // of a part that is no change
 	longLine   = 600     // bytes
-	mostFiles  = 5       // with an excerpt of their diffs
+	mostFiles  = 4       // with an excerpt of their changes
+	rowWidth   = 80      // bytes; a longer line of a change counts as several
 )
 
-// Excerpt returns the lines that fit on a screen, and whether some are hidden. Where lines are
-// hidden, a remark says how many, followed by more, which says how to show them.
+// Excerpt returns the lines that fit on a screen, and whether some are hidden. The changes get the room that
+// the other parts leave. Where lines are hidden, a remark says how many, followed by more, which says how to
+// show them.
 func (s sheet) Excerpt(more string) (lines []QuestionLine, hidden bool) {
+	first := slices.IndexFunc(s.sections, func(part section) bool { return part.isChange })
+	if first < 0 {
+		first = len(s.sections)
+	}
+	end := first
+	for end < len(s.sections) && s.sections[end].isChange {
+		end++
+	}
 	room := max(leastLines, mostLines/max(1, len(s.sections)-1))
-	for i, part := range s.sections {
-		if i >= mostFiles && len(s.sections) > mostFiles+1 {
-			rest := sheet{sections: s.sections[i:]}.Whole()
-			return append(lines, remark("… %d more files: %s", len(s.sections)-i, left(rest, more))), true
-		}
-		lines = append(lines, part.head...)
-		if part.remark != "" {
-			lines = append(lines, QuestionLine{Remark, part.remark + more})
-			hidden = true
-			continue
-		}
+	before, hidesBefore := shortened(s.sections[:first], room, more)
+	after, hidesAfter := shortened(s.sections[end:], room, more)
+	changes, hidesChanges := shortenedChanges(s.sections[first:end], mostLines-rowsOf(before)-rowsOf(after), more)
+	return slices.Concat(before, changes, after), hidesBefore || hidesChanges || hidesAfter
+}
+
+// shortened returns an excerpt of parts that are no changes.
+func shortened(parts []section, room int, more string) (lines []QuestionLine, hidden bool) {
+	for _, part := range parts {
 		body, cut := excerpt(part.body, room, more)
-		lines, hidden = append(lines, body...), hidden || cut
+		lines, hidden = append(append(lines, part.head...), body...), hidden || cut
 	}
 	return lines, hidden
+}
+
+// shortenedChanges returns an excerpt of the changes of files.
+func shortenedChanges(files []section, room int, more string) (lines []QuestionLine, hidden bool) {
+	shown := files
+	if len(files) > mostFiles+1 {
+		shown = files[:mostFiles]
+	}
+	for i, file := range shown {
+		room -= len(file.head)
+		lines = append(lines, file.head...)
+		if file.remark != "" {
+			lines, hidden = append(lines, QuestionLine{Remark, file.remark + more}), true
+			continue
+		}
+		left := len(shown) - i
+		body, cut := wholeHunks(file.body, max(leastLines, (room-len(file.head)*(left-1))/left), more)
+		room -= rowsOf(body)
+		lines, hidden = append(lines, body...), hidden || cut
+	}
+	if rest := files[len(shown):]; len(rest) > 0 {
+		lines, hidden = append(lines, remark("… %d more files: %s", len(rest), left(sheet{sections: rest}.Whole(), more))), true
+	}
+	return lines, hidden
+}
+
+// wholeHunks returns the hunks of a file that fit into a number of rows. If the first one does not fit, it
+// returns its first and last lines.
+func wholeHunks(body []QuestionLine, room int, more string) (lines []QuestionLine, hidden bool) {
+	hunks := hunksOf(body)
+	shown, used := 0, 0
+	for _, h := range hunks {
+		used += rowsOf(h)
+		if shown == len(hunks)-1 && used <= room || used < room { // the remark needs a row
+			shown++
+			continue
+		}
+		break
+	}
+	switch {
+	case shown == len(hunks):
+		return body, false
+	case shown == 0:
+		lines, _ = excerpt(hunks[0], room-1, more)
+		shown = 1
+	default:
+		lines = slices.Concat(hunks[:shown]...)
+	}
+	if rest := hunks[shown:]; len(rest) > 0 {
+		hides := len(slices.Concat(rest...))
+		lines = append(lines, remark("… %s of this file, %s hidden%s", counted(len(rest), "more change"), counted(hides, "line"), more))
+	}
+	return lines, true
+}
+
+// hunksOf splits the lines of a file's change into its hunks.
+func hunksOf(body []QuestionLine) (hunks [][]QuestionLine) {
+	start := 0
+	for i, line := range body {
+		if i > start && line.Kind == hunk {
+			hunks = append(hunks, body[start:i])
+			start = i
+		}
+	}
+	return append(hunks, body[start:])
+}
+
+// rowsOf returns how many rows lines have on a terminal of 80 columns.
+func rowsOf(lines []QuestionLine) (rows int) {
+	for _, line := range lines {
+		rows += 1 + max(0, len(line.Text)-1)/rowWidth
+	}
+	return rows
 }
 
 // excerpt returns the first and the last lines.
@@ -487,22 +569,21 @@ func left(lines []QuestionLine, more string) string {
 	for _, line := range lines {
 		sum += len(line.Text) + 1
 	}
-	word := "lines"
-	if len(lines) == 1 {
-		word = "line"
-	}
-	return fmt.Sprintf("%s more %s, %s hidden%s", grouped(len(lines)), word, bytesOf(sum), more)
+	return fmt.Sprintf("%s, %s hidden%s", counted(len(lines), "more line"), bytesOf(sum), more)
 }
 
 func remark(format string, args ...any) QuestionLine {
 	return QuestionLine{Remark, fmt.Sprintf(format, args...)}
 }
 
-func bytesOf(n int) string {
+func bytesOf(n int) string { return counted(n, "byte") }
+
+// counted returns a number and what it counts.
+func counted(n int, one string) string {
 	if n == 1 {
-		return "1 byte"
+		return "1 " + one
 	}
-	return grouped(n) + " bytes"
+	return grouped(n) + " " + one + "s"
 }
 
 // grouped formats a number with commas.

@@ -189,3 +189,42 @@ func TestLongDiffTakesLinearTime(t *testing.T) {
 	diff := "--- a/x\n+++ b/x\n@@ -1,5000000 +0,0 @@\n" + strings.Repeat("-a\n", 5_000_000)
 	assert.Greater(t, len(turn.Diff(diff, visible.Marks{})), 5_000_000)
 }
+
+// The excerpt of a change has whole hunks with their line numbers, and counts those that do not fit on a
+// screen of 24 rows beside three rows of keys.
+func TestExcerptOfAChangeHasWholeHunks(t *testing.T) {
+	hunk := func(at, n int) string {
+		return fmt.Sprintf("@@ -%d,0 +%d,%d @@\n", at, at+1, n) + strings.Repeat("+line\n", n)
+	}
+	file := func(name string, hunks ...string) string {
+		return "--- a/" + name + "\n+++ b/" + name + "\n" + strings.Join(hunks, "")
+	}
+	for name, c := range map[string]struct{ diff, want string }{
+		"all fit":           {file("x", hunk(10, 6), hunk(500, 8)), file("x", hunk(10, 6), hunk(500, 8))},
+		"the last does not": {file("x", hunk(10, 6), hunk(500, 10)), file("x", hunk(10, 6)) + "… 1 more change of this file, 11 lines hidden: v\n"},
+		"the first alone":   {file("x", hunk(1, 9), hunk(30, 9), hunk(60, 1)), file("x", hunk(1, 9)) + "… 2 more changes of this file, 12 lines hidden: v\n"},
+		"two files":         {file("x", hunk(1, 4)) + file("y", hunk(8, 7)), file("x", hunk(1, 4)) + file("y", hunk(8, 7))},
+		"the second is long": {
+			file("x", hunk(1, 1)) + file("y", hunk(8, 5), hunk(80, 9)),
+			file("x", hunk(1, 1)) + file("y", hunk(8, 5)) + "… 1 more change of this file, 10 lines hidden: v\n",
+		},
+	} {
+		lines, hidden := turn.Lay(turn.Question{Tool: "Write", Title: "Write", Diff: c.diff}, visible.Brackets).Excerpt(": v")
+		assert.Equal(t, "? Write\n"+c.want, text(lines), name)
+		assert.Equal(t, strings.Contains(c.want, "hidden"), hidden, name)
+		assert.LessOrEqual(t, len(lines), 21, name)
+	}
+	// A hunk that does not fit alone is cut, and the others are counted. Options stay below the change.
+	q := turn.Question{Tool: "Write", Title: "Write", Diff: file("x", hunk(1, 40), hunk(90, 2)), Options: []string{"One", "Two"}}
+	lines, _ := turn.Lay(q, visible.Brackets).Excerpt(": v")
+	assert.Regexp(t, `^\? Write\n--- a/x\n\+\+\+ b/x\n@@ -1,0 \+2,40 @@\n(\+line\n)+… \d+ more lines, \d+ bytes hidden: v\n(\+line\n)+`+
+		`… 1 more change of this file, 3 lines hidden: v\n  1  One\n  2  Two\n$`, text(lines))
+	assert.LessOrEqual(t, len(lines), 21)
+	var many strings.Builder
+	for i := range 7 {
+		many.WriteString(file(fmt.Sprint(i), hunk(1, 1)))
+	}
+	q.Diff = many.String()
+	lines, _ = turn.Lay(q, visible.Brackets).Excerpt(": v")
+	assert.Regexp(t, `… 3 more files: 12 more lines, \d+ bytes hidden: v\n  1  One\n  2  Two\n$`, text(lines))
+}

@@ -29,6 +29,7 @@ var ErrLeave = errors.New("the user leaves the session")
 type TalkOptions struct {
 	Options
 
+	Dir      string   // where the user's commands run before the session has a turn
 	First    string   // the prompt that begins the session here; "": the user writes it
 	History  []string // earlier prompts, the newest last
 	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)
@@ -67,11 +68,11 @@ type Talk struct {
 	entered string          // the turn whose prompt the user has typed as a line
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
+	ran     []string        // the user's commands since the last prompt, with their outputs
 	news    talkNews
 	reports chan struct{} // an agent has reported something about its session; buffer of 1
 
-	resizes, stops <-chan os.Signal
-	isStopped      bool // by C-z, until this process is continued
+	resizes <-chan os.Signal
 }
 
 // queuedPrompt is a prompt that waits for the end of the turn.
@@ -91,7 +92,11 @@ func NewTalk(view *View, session protocol.Turn, o TalkOptions) *Talk {
 	}
 	view.talk = t
 	if view.region != nil && view.words != nil {
-		t.box = term.NewBox(o.History)
+		history := slices.Clone(o.History)
+		for i := range history {
+			history[i] = asPrompt(history[i])
+		}
+		t.box = term.NewBox(history)
 		t.box.Complete = o.Complete
 		view.region.Cursor = func() (up, column int, ok bool) { return t.up, t.column, true }
 	}
@@ -259,9 +264,8 @@ func (t *Talk) signals(a *asker) (stop func()) {
 	if t.box == nil {
 		return func() {}
 	}
-	var resized, stopped func()
-	t.resizes, resized = term.Resized()
-	t.stops, stopped = term.Stopped()
+	resizes, resized := term.Resized()
+	t.resizes = resizes
 	isOn := false
 	a.paste = func(on bool) {
 		if on == isOn {
@@ -269,15 +273,14 @@ func (t *Talk) signals(a *asker) (stop func()) {
 		}
 		isOn = on
 		if on {
-			fmt.Fprint(t.view.out, "\x1b[?2004h")
+			fmt.Fprint(t.view.out, term.PasteOn)
 		} else {
-			fmt.Fprint(t.view.out, "\x1b[?2004l")
+			fmt.Fprint(t.view.out, term.PasteOff)
 		}
 	}
 	return func() {
 		a.paste(false)
 		resized()
-		stopped()
 	}
 }
 
@@ -349,82 +352,75 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Turn, error) {
 	if err := t.askLeftOpen(ctx, a); err != nil {
 		return protocol.Turn{}, err
 	}
+	from := newSources(func() {})
+	from.news = t.news.more
+	of := &idle{t, a, protocol.Turn{}}
+	err := a.loop(ctx, of, from)
+	return of.turn, err
+}
+
+// idle is a session between two turns.
+type idle struct {
+	*Talk
+	a    *asker
+	turn protocol.Turn // the next one
+}
+
+func (i *idle) wait(ctx context.Context) (bool, error) {
+	t, a := i.Talk, i.a
 	for {
 		if a.isToEnd {
-			return protocol.Turn{}, ErrHungUp
+			return true, ErrHungUp
 		}
 		if t.next != "" {
-			id := t.next
-			t.next = ""
-			session, _, err := hubclient.Turn(ctx, a.hub, id)
-			return session, err
+			return true, i.begins(ctx)
 		}
 		if err := t.sendFirst(ctx, a); err != nil {
-			return protocol.Turn{}, err
+			return true, err
 		}
 		if err := t.typedEarly(ctx, a); err != nil {
-			return protocol.Turn{}, err
+			return true, err
 		}
 		if t.next != "" {
 			continue
 		}
-		a.promptAgain()
-		t.draw(a)
-		if t.box == nil && !t.view.asking {
+		if t.box != nil || a.isStopped || len(a.waiting) > 0 {
+			return false, nil
+		}
+		if !t.view.asking {
 			a.listen(aLine)
 			fmt.Fprint(t.view.side, "› ")
 			t.view.asking = true
 		}
-		if t.box == nil && len(a.early) > 0 && len(a.waiting) == 0 {
-			early := term.Typed{Keys: a.early}
-			a.early = nil
-			if err := t.received(ctx, a, early); err != nil {
-				return protocol.Turn{}, err
-			}
-			continue
+		if len(a.early) == 0 {
+			return false, nil
 		}
-		select {
-		case input := <-a.typed:
-			if input.Err != nil && a.isHungUp() {
-				return protocol.Turn{}, ErrHungUp
-			}
-			if err := t.received(ctx, a, input); err != nil {
-				return protocol.Turn{}, err
-			}
-		case <-a.settle:
-		case <-t.news.more:
-			event := t.news.take()
-			if d, ok := hubclient.DataOf(event).(*protocol.ApprovalClosedEvent); ok && a.isWaiting(d.ApprovalID) {
-				a.resolved(d)
-			}
-			if event.Kind != protocol.KindTurnState || event.TurnUUID == "" || t.Session.ID == "" || t.shown[event.TurnUUID] {
-				continue
-			}
-			session, _, err := hubclient.Turn(ctx, a.hub, event.TurnUUID)
-			if err == nil && session.SessionUUID == t.Session.SessionUUID {
-				return session, nil
-			}
-		case <-t.reports:
-			t.Reported(ctx, a.hub)
-		case sig := <-a.Signals:
-			if sig != os.Interrupt {
-				return protocol.Turn{}, ErrHungUp
-			}
-			t.cleared(a)
-		case <-t.resizes:
-			t.view.hide()
-		case <-t.stops:
-			t.suspend(a)
-		case <-a.continued:
-			t.continued()
-			a.keyboard.continued()
-			a.next()
-		case silent := <-a.silence:
-			a.hubSilent(silent, t.view.Note)
-		case <-ctx.Done():
-			return protocol.Turn{}, context.Cause(ctx)
+		early := term.Typed{Keys: a.early}
+		a.early = nil
+		if err := t.received(ctx, a, early); err != nil {
+			return true, err
 		}
 	}
+}
+
+// begins reads the turn that is to be shown next.
+func (i *idle) begins(ctx context.Context) (err error) {
+	id := i.next
+	i.next = ""
+	i.turn, _, err = hubclient.Turn(ctx, i.a.hub, id)
+	return err
+}
+
+func (i *idle) event(ctx context.Context, e eventstream.Event) (bool, error) {
+	if d, ok := hubclient.DataOf(e).(*protocol.ApprovalClosedEvent); ok && i.a.isWaiting(d.ApprovalID) {
+		i.a.resolved(d)
+	}
+	if e.Kind != protocol.KindTurnState || e.TurnUUID == "" || i.Session.ID == "" || i.shown[e.TurnUUID] {
+		return false, nil
+	}
+	session, _, err := hubclient.Turn(ctx, i.a.hub, e.TurnUUID)
+	i.turn = session
+	return err == nil && session.SessionUUID == i.Session.SessionUUID, nil
 }
 
 // cleared handles C-c between turns.
@@ -443,25 +439,8 @@ func (t *Talk) cleared(a *asker) {
 	}
 }
 
-// received takes input for the next prompt, or for a question that was left open.
+// received takes input for the next prompt.
 func (t *Talk) received(ctx context.Context, a *asker, input term.Typed) error {
-	if len(a.waiting) > 0 && a.asks() {
-		line, ok := a.received(input)
-		switch {
-		case line.err != nil:
-			return ErrLeave // the question stays open
-		case ok:
-			isReason := a.expected == aReason
-			d := a.answered(ctx, line)
-			if d.Decision == protocol.Deny && len(a.commentTurns) == 0 { // no agent is there to hear it
-				t.view.Note("denied; your next prompt continues the session")
-				if isReason {
-					t.Write(d.Comment)
-				}
-			}
-		}
-		return nil
-	}
 	a.meant = ""
 	line, ok := a.take(input)
 	if !ok {
@@ -471,6 +450,18 @@ func (t *Talk) received(ctx context.Context, a *asker, input term.Typed) error {
 		a.stop() // the next line is for the next prompt
 	}
 	return t.typed(ctx, a, line)
+}
+
+// answered handles a decision about a question that was left open: no agent is there to hear a denial. t may
+// be nil.
+func (t *Talk) answered(a *asker, d protocol.DecisionParams, isReason bool) {
+	if !t.isIdle() || d.Decision != protocol.Deny || len(a.commentTurns) > 0 {
+		return
+	}
+	t.view.Note("denied; your next prompt continues the session")
+	if isReason {
+		t.Write(d.Comment)
+	}
 }
 
 // typed handles keys for the box, or a line where there is none.
@@ -560,7 +551,7 @@ func (t *Talk) takeBack(ctx context.Context, a *asker) error {
 		return nil
 	}
 	t.queued = t.queued[:len(t.queued)-1]
-	t.box.Set(last.text)
+	t.Write(last.text)
 	return nil
 }
 
@@ -579,7 +570,7 @@ func (t *Talk) sendFirst(ctx context.Context, a *asker) error {
 		return nil
 	}
 	t.First = ""
-	sent, err := t.enter(ctx, a, text, false)
+	sent, err := t.enter(ctx, a, asPrompt(text), false)
 	t.entered = "" // no line of the terminal has it
 	if !sent && err == nil {
 		t.Write(text)
@@ -587,8 +578,9 @@ func (t *Talk) sendFirst(ctx context.Context, a *asker) error {
 	return err
 }
 
-// enter runs a command or sends a prompt. sent is false if the text was not taken.
+// enter runs a command, or sends a prompt with the outputs of the user's commands. sent is false if the text was not taken.
 func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (sent bool, err error) {
+	ofUser, isOfUser := strings.CutPrefix(text, "!") // not after a space
 	if text = strings.TrimSpace(text); text == "" {
 		return true, nil
 	}
@@ -606,6 +598,12 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 			return true, nil
 		}
 	}
+	if command := strings.TrimSpace(ofUser); isOfUser && !strings.Contains(command, "\n") {
+		t.view.endLine()
+		t.runCommand(a, command)
+		return true, nil
+	}
+	text = t.withOutputs(text)
 	started, err := t.Send(ctx, a.hub, text, steer)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -614,6 +612,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		t.view.Note(InDialogue(err).Error())
 		return false, nil
 	}
+	t.ran = nil
 	switch started.Delivered {
 	case hubclient.DeliveredInjected:
 		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
@@ -648,19 +647,26 @@ func (t *Talk) Show(session protocol.Turn) {
 
 // Ask asks the user something that one key answers. The answer is empty after C-c or C-d.
 func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
-	answer, err := t.asker.line(ctx, question, aKey)
-	if !t.asker.isToEnd {
-		t.asker.interrupts = false // C-c was the answer
-	}
-	return answer, err
+	defer t.goesOn()
+	return t.asker.line(ctx, question, aKey)
 }
 
-// Write puts a text into the box, if there is one.
-func (t *Talk) Write(text string) {
-	if t.box != nil {
-		t.box.Set(text)
+// goesOn is called after an answer that is not for the agent, which C-c may have been.
+func (t *Talk) goesOn() {
+	if !t.asker.isToEnd {
+		t.asker.interrupts = false
 	}
 }
+
+// Write puts a prompt into the box, if there is one.
+func (t *Talk) Write(text string) {
+	if t.box != nil {
+		t.box.Set(asPrompt(text))
+	}
+}
+
+// isIdle reports whether the session is between two turns. t may be nil.
+func (t *Talk) isIdle() bool { return t != nil && !t.isBusy }
 
 // IsBusy reports whether a turn is shown.
 func (t *Talk) IsBusy() bool { return t.isBusy }
@@ -738,35 +744,10 @@ func (t *Talk) reported() <-chan struct{} {
 	return t.reports
 }
 
-// stopped returns a channel that reports C-z; nil without a box. t may be nil.
-func (t *Talk) stopped() <-chan os.Signal {
-	if t == nil {
-		return nil
-	}
-	return t.stops
-}
-
-// suspend gives the terminal to the shell after C-z, and stops this process.
-func (t *Talk) suspend(a *asker) {
-	t.view.endLine()
-	a.release()
-	t.isStopped = true
-	term.Stop()
-}
-
-// continued takes the terminal back from the shell. t may be nil.
-func (t *Talk) continued() {
-	if !t.hasBox() {
-		return
-	}
-	t.isStopped = false
-	t.view.region.Forget()
-}
-
 // draw draws the box, unless a question is asked, and gives it the keys, unless a question below the
 // agent's text waits for one. t may be nil.
 func (t *Talk) draw(a *asker) {
-	if !t.hasBox() || t.view.asking || t.isStopped {
+	if !t.hasBox() || t.view.asking {
 		return
 	}
 	if !a.asks() {

@@ -55,11 +55,15 @@ type View struct {
 	proposed map[string]bool         // changedLines of the diffs in questions, until the changes are made
 	tools    map[string]*startedTool // the tool calls whose start was shown
 	depths   map[string]int          // of tool calls that belong to others
-	held     *protocol.Item          // a tool call about which the agent has said too little yet to show its start
-	heldAt   time.Time
+	// held is a tool call that has not started: its title and input may still come, and its question may say
+	// all of it.
+	held   *protocol.Item
+	heldAt time.Time
 	// announced is the heading of a question about the command that the lines above show; nil:
 	// they show none.
 	announced []QuestionLine
+	last      string            // the tool call that the last lines are about; "": they are about something else
+	denied    map[string]bool   // tool calls that the user has denied, as the screen shows
 	plan      map[string]string // the last line for each step
 	status    status
 	gates     gateWatch
@@ -75,7 +79,7 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && term.IsTerminal(side) && !term.IsDumb(),
 		diffs: make(map[string]bool), proposed: make(map[string]bool), tools: make(map[string]*startedTool), plan: make(map[string]string),
-		depths: make(map[string]int), watched: term.IsTerminal(side) && !json, redraws: term.Draws(side),
+		depths: make(map[string]int), denied: make(map[string]bool), watched: term.IsTerminal(side) && !json, redraws: term.Draws(side),
 	}
 	if term.IsTerminal(out) {
 		v.words = term.Marks.Stream()
@@ -222,8 +226,11 @@ func (v *View) show(e eventstream.Event) (todo any, isOver bool) {
 	v.status.follow(event)
 	v.beside = true
 	defer func() { v.beside = false }()
-	if item, ok := event.(*protocol.Item); v.held != nil && (!ok || item.Key != v.held.Key) {
+	if v.held != nil && callOf(event) != v.held.Key {
 		v.showHeld()
+	}
+	if _, isQuestion := event.(*protocol.ApprovalOpenedEvent); isQuestion {
+		v.held = nil
 	}
 	switch event.(type) {
 	case *protocol.ApprovalOpenedEvent, *protocol.ApprovalClosedEvent, *protocol.SecretEvent:
@@ -233,6 +240,17 @@ func (v *View) show(e eventstream.Event) (todo any, isOver bool) {
 		v.showText(e.Kind, event)
 	}
 	return nil, v.isOver(event)
+}
+
+// callOf returns the tool call that an item or a question is about, or "".
+func callOf(event any) string {
+	switch d := event.(type) {
+	case *protocol.Item:
+		return d.Key
+	case *protocol.ApprovalOpenedEvent:
+		return d.ToolUseID
+	}
+	return ""
 }
 
 func (v *View) showText(kind string, event any) {
@@ -253,7 +271,7 @@ func (v *View) showText(kind string, event any) {
 		v.showPlan(d.Entries)
 	case *protocol.ChangeEvent:
 		if !v.diffs[d.Diff] && !v.wasProposed(d.Diff) {
-			v.showDiff(d)
+			v.within(func() { v.showDiff(d) })
 		}
 		v.diffs[d.Diff] = true
 	case *protocol.SilentEvent:
@@ -272,7 +290,7 @@ func (v *View) showText(kind string, event any) {
 		if d.Encoding != "base64" {
 			v.status.printed = true
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
-			v.aside("  "+term.Indented(printed), dim)
+			v.within(func() { v.aside("  "+term.Indented(printed), dim) })
 		}
 	}
 }
@@ -316,33 +334,58 @@ func (v *View) showItem(d *protocol.Item) {
 	}
 }
 
-// showTool shows the start or the end of a tool call.
+// within shows something of the tool call that the last lines are about.
+func (v *View) within(show func()) {
+	last := v.last
+	show()
+	v.last = last
+}
+
+// showTool shows the start or the end of a tool call. The end does not repeat what the lines directly above
+// say, and a denial says nothing more than the user's answer.
 func (v *View) showTool(d *protocol.Item) {
 	if !d.Ended() {
-		if v.held = nil; v.tools[d.Key] == nil && d.Status == "pending" && hasNoInput(d) {
+		if v.held = nil; v.tools[d.Key] == nil && d.Status == "pending" {
 			v.held, v.heldAt = d, time.Now()
 			return
 		}
 		v.showStart(d)
 		return
 	}
-	if v.held != nil {
+	if held := v.held; held != nil {
 		v.held = nil
-		v.showStart(d)
+		if hasNoInput(held) || !hasNoInput(d) {
+			held = d
+		}
+		v.showStart(held)
 	}
-	tool, mark := term.Line(cmp.Or(d.Title, d.ToolName)), "✓ "
+	tool, mark, word := term.Line(cmp.Or(d.Title, d.ToolName)), "✓ ", "done"
 	if d.Status == "failed" {
-		mark = "✗ "
+		mark, word = "✗ ", "failed"
 	}
-	if d.RefusedBy != "" && d.Status == "failed" {
-		v.aside(v.nested(d)+"⊘ "+tool+" — not run, "+refusedBy(d), dim)
+	switch {
+	case d.RefusedBy != "" && d.Status == "failed":
+		v.showRefused(d, tool)
 		return
+	case v.last == d.Key && d.Key != "":
+		tool = word
 	}
 	v.aside(v.nested(d)+mark+tool, dim)
 	if !v.status.printed { // otherwise its output was shown when it arrived
 		v.showResult(d)
 	}
 	v.showAttachments(v.nested(d)+"  ", "tool", protocol.Value(d.Details).Attachments)
+}
+
+// showRefused says that a tool call was not run. The user knows what they have denied on this screen.
+func (v *View) showRefused(d *protocol.Item, tool string) {
+	switch {
+	case v.denied[d.Key] && d.RefusedBy == "user" && d.Key != "":
+	case v.last == d.Key && d.Key != "":
+		v.aside(v.nested(d)+"⊘ not run, "+refusedBy(d), dim)
+	default:
+		v.aside(v.nested(d)+"⊘ "+tool+" — not run, "+refusedBy(d), dim)
+	}
 }
 
 // mostCommand is how many lines of a command are shown when it starts.
@@ -388,15 +431,17 @@ func (v *View) showStart(d *protocol.Item) {
 	}
 	shown.heading, shown.times = heading, shown.times+1
 	v.showHeading(d, title)
+	v.last = d.Key
 }
 
 func (v *View) showHeading(d *protocol.Item, title string) {
 	q := Question{Tool: d.ToolName, Title: d.Title, Input: d.ToolInput}
+	heading := sheetHeading(q, term.Marks).body
 	if command, _ := commandOf(q); command == "" {
 		v.aside(v.nested(d)+"● "+title, bold)
+		v.announced = heading
 		return
 	}
-	heading := sheetHeading(q, term.Marks).body
 	shown := heading[:min(len(heading), mostCommand)]
 	for i, line := range shown {
 		text := line.Text
@@ -552,6 +597,7 @@ func (v *View) ShowDiff(diff string) { v.lines(Diff(diff, term.Marks)) }
 
 // say prints the agent's text.
 func (v *View) say(text string) {
+	v.last = ""
 	if v.asking {
 		v.endLine()
 	}

@@ -2,7 +2,9 @@ package turn
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,11 +13,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/client/eventstream"
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // happened returns an event of the shown turn.
@@ -146,7 +151,7 @@ func TestStatusLineCountsTime(t *testing.T) {
 		assert.Contains(t, printed(screen), " 1 s · make test")
 		v.show(happened(t, protocol.KindItemChanged, members{"type": "tool_call", "status": "completed", "key": "a", "title": "make test"}))
 		v.show(happened(t, protocol.KindAgentSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
-		assert.Equal(t, "\r^[J✓ make test\n— claude has said nothing for 5 s: x y", printed(screen))
+		assert.Equal(t, "\r^[J✓ done\n— claude has said nothing for 5 s: x y", printed(screen))
 		for range 4 {
 			<-ticks
 			v.ticked()
@@ -305,4 +310,81 @@ func TestQuestionFollowsItsCommand(t *testing.T) {
 		a.view.ask(nil, "Allow? ")
 		assert.Equal(t, c.want, side.String(), c.name)
 	}
+}
+
+// The screen has the command or the file of a tool call once: its start, its question and its end say it
+// together, unless something else stands between. The user's denial is not repeated.
+func TestToolCallIsSaidOnce(t *testing.T) {
+	tool := func(more members) members {
+		call := members{"type": "tool_call", "key": "c", "tool_name": "Write", "title": "Write x"}
+		maps.Copy(call, more)
+		return call
+	}
+	question := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", ToolUseID: "c", Type: domain.FunctionCall, ToolName: "Write", Title: "Write x"}}
+	const keys = "[y] Allow, [n] Deny, [t] Deny and say why, [?] Keys: "
+	begins, ends := tool(nil), tool(members{"status": "completed", "result": "all"})
+	refused := tool(members{"status": "failed", "refused_by": "user", "refusal": "denied"})
+	between := members{"type": "notice", "text": "Meanwhile"}
+	for name, c := range map[string]struct {
+		before []members
+		key    string // "": there is no question
+		after  []members
+		want   string
+	}{
+		"without a question":     {[]members{begins}, "", []members{ends}, "● Write x\n✓ done\n  all\n"},
+		"allowed":                {[]members{begins}, "y", []members{ends}, "● Write x\n" + keys + "y\n✓ done\n  all\n"},
+		"announced afterwards":   {nil, "y", []members{begins, ends}, "? Write x\n" + keys + "y\n✓ done\n  all\n"},
+		"failed":                 {[]members{begins}, "y", []members{tool(members{"status": "failed"})}, "● Write x\n" + keys + "y\n✗ failed\n"},
+		"something else between": {[]members{begins}, "", []members{between, ends}, "● Write x\n— Meanwhile\n✓ Write x\n  all\n"},
+		"something else before":  {[]members{begins, between}, "y", []members{ends}, "● Write x\n— Meanwhile\n? Write x\n" + keys + "y\n✓ done\n  all\n"},
+		"denied":                 {[]members{begins}, "n", []members{refused}, "● Write x\n" + keys + "n\n"},
+		"denied long ago":        {[]members{begins}, "n", []members{between, refused}, "● Write x\n" + keys + "n\n— Meanwhile\n"},
+		"denied elsewhere":       {[]members{begins}, "elsewhere", []members{refused}, "● Write x\n" + keys + "\n— denied in emacs: not now\n"},
+		"denied by a rule":       {[]members{begins}, "", []members{tool(members{"status": "failed", "refused_by": "rule=1"})}, "● Write x\n⊘ not run, denied by rule=1\n"},
+	} {
+		a, q, side := asking(question)
+		a.view.session, a.decided, a.seen = protocol.Turn{ID: "s"}, map[string]bool{}, map[string]bool{q.ApprovalID: true}
+		a.hub = decidingHub(t)
+		shown := func(list []members) {
+			for _, item := range list {
+				a.view.show(happened(t, protocol.KindItemChanged, item))
+			}
+		}
+		shown(c.before)
+		if c.key != "" {
+			a.waiting = []asked{q}
+			a.show(q)
+			a.prompt()
+			a.focus, a.mode = aKey, eachKey
+		}
+		switch c.key {
+		case "":
+		case "elsewhere":
+			a.resolved(&protocol.ApprovalClosedEvent{ApprovalID: q.ApprovalID, ToolUseID: "c", Status: "denied", DecidedBy: "user", DecidedIn: "emacs", Comment: "not now"})
+		default:
+			line, ok := a.received(term.Typed{Keys: []byte(c.key)})
+			require.True(t, ok)
+			a.answered(t.Context(), line)
+		}
+		shown(c.after)
+		assert.Equal(t, c.want, side.String(), name)
+	}
+}
+
+// decidingHub is a hub that takes each decision.
+func decidingHub(t *testing.T) *client.Client {
+	t.Helper()
+	reg := server.NewRegistry()
+	server.Handle(reg, "approval.decide", func(context.Context, json.RawMessage) (map[string]any, error) {
+		return map[string]any{"success": true}, nil
+	})
+	near, far := server.Pipe()
+	conn := server.New(reg, server.Options{}).Connect(t.Context(), far, frame.LSP)
+	c, err := client.Dial(t.Context(), client.OverTransport(near, frame.LSP))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		<-conn.Done()
+	})
+	return c
 }

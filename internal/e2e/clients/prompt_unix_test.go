@@ -80,6 +80,12 @@ func (p *prompting) types(line string, texts ...string) {
 	p.presses(line+"\n", texts...)
 }
 
+// signal sends a signal, such as SIGINT for C-c.
+func (p *prompting) signal(sig os.Signal) {
+	p.T.Helper()
+	require.NoError(p.T, p.Cmd.Process.Signal(sig))
+}
+
 // ends waits for the end, and returns standard output and the exit status.
 func (p *prompting) ends() (said string, status int) {
 	p.T.Helper()
@@ -141,7 +147,7 @@ func TestPromptOnATerminal(t *testing.T) {
 
 			// A second C-c ends the prompt at once.
 			p = startPrompt(s, t, "quiet tools:1 hang")
-			p.sees("✓ Bash") // before the agent works, the first C-c ends the prompt
+			p.sees("✓ done") // before the agent works, the first C-c ends the prompt
 			require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
 			p.sees("interrupting")
 			require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
@@ -909,6 +915,18 @@ func TestASessionIsPicked(t *testing.T) {
 			p.presses("\x1b")
 			said = p.endsWith(1)
 			assert.Empty(t, said)
+
+			was, err := term.GetState(int(p.tty.Theirs.Fd()))
+			require.NoError(t, err)
+			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+				p = startShell(s, t, "session", "pick")
+				p.sees("quiet walnuts")
+				p.signal(sig)
+				p.endsWith(130)
+				now, err := term.GetState(int(p.tty.Theirs.Fd()))
+				require.NoError(t, err)
+				assert.Equal(t, was, now)
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -32,12 +33,6 @@ func (p *prompting) leaves() {
 	assert.Zero(p.T, p.status())
 }
 
-// signal sends a signal, such as SIGINT for C-c.
-func (p *prompting) signal(sig os.Signal) {
-	p.T.Helper()
-	require.NoError(p.T, p.Cmd.Process.Signal(sig))
-}
-
 const idleFooter = "RET sends"
 
 func TestASessionOnATerminal(t *testing.T) {
@@ -50,7 +45,7 @@ func TestASessionOnATerminal(t *testing.T) {
 	p.presses("y", "I wrote demo.txt", "tokens", idleFooter)
 
 	// A prompt sent during a turn waits. C-c interrupts only the turn.
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet wrong\r", "⧗ quiet wrong")
 	p.presses("\x1b[A", "quiet wrong") // takes it back
 	p.presses("\x15quiet next\r", "⧗ quiet next")
@@ -118,7 +113,7 @@ func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet two\rquiet three\r", "⧗ quiet three")
 	p.signal(syscall.SIGSTOP)
 	s.Run("session", "interrupt", "1")
@@ -143,7 +138,7 @@ func TestASessionShowsAnAgentInitiatedTurn(t *testing.T) {
 func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startTalk(s, t, "prompt", "quiet tools:1 hang")
-	p.sees("✓ Bash")
+	p.sees("✓ done")
 	beside := startTalk(s, t, "prompt", "quiet beside")
 	beside.sees("1.1 works in this directory, too: both may change the same files")
 	<-beside.Ended
@@ -180,10 +175,54 @@ func TestCommandsOfASession(t *testing.T) {
 	p.presses("/title The first\r")
 	p.presses("/new\r", "begins another session")
 	p.presses("/resume\r", "The first")
+	p.signal(os.Interrupt) // C-c closes the list
+	p.sees(idleFooter)
+	p.presses("hel\x12", "  hello")
+	p.presses("\r\x15/resume\r", "The first")
 	p.presses("\r", "after 1.1")
 	p.presses("/exit\r", "back with: duet-rpc prompt --continue 1")
 	<-p.Ended
 	assert.Zero(t, p.status())
+}
+
+// A line that begins with ! is a command of the user. Its output goes along with the next prompt, once. C-c
+// interrupts the command, and not the session.
+func TestUserRunsCommandsInASession(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	l := s.Launch()
+	l.Env = append(l.Env, "TERM=xterm")
+	l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p := onTerminal(l, t, 80)
+	p.sees(idleFooter)
+	p.presses("!echo made in $PWD; printf unfinished; exit 3\r", "$ echo made", "made in "+s.Root+"\n", "unfinished\n",
+		"exit status 3; the output goes along with your next prompt", idleFooter)
+	p.presses("!echo begins; sleep 1000\r", "$ echo begins", "\nbegins\n")
+	require.NoError(t, syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGINT)) // as C-c does
+	p.sees("signal: interrupt; the output goes along", idleFooter)
+	p.presses("quiet explain\r", "› quiet explain", "I ran here:", "made in "+s.Root, "[exit status 3]", "… 6 more lines", "You asked: quiet explain", idleFooter)
+	p.presses("quiet again\r", "You asked: quiet again", idleFooter)
+	p.presses("!yes | head -c 100000\r", "the first and last 8 KB of the output", idleFooter)
+	p.presses("!\r", "no output goes along with your next prompt", idleFooter)
+	p.presses("quiet and again\r", "You asked: quiet and again", idleFooter)
+	p.presses(" !touch here\r", "You asked: !touch here", "[?] Keys: ") // a prompt
+	p.presses("n", idleFooter)
+	p.presses("/rewind\r", " !touch here")
+	p.presses("\r", "You asked: !touch here", "[?] Keys: ")
+	p.presses("n", idleFooter)
+	p.leaves()
+	assert.NoFileExists(t, s.Root+"/here")
+	var prompts []string
+	editor := s.Start()
+	for _, session := range editor.Sessions() {
+		prompts = append(prompts, session.Query)
+	}
+	editor.Leave()
+	assert.Equal(t, 1, strings.Count(strings.Join(prompts, "\n"), "I ran here"), prompts)
+	p = startTalk(s, t, "!touch here")
+	p.sees("You asked: !touch here", "[?] Keys: ")
+	p.presses("n", idleFooter)
+	p.leaves()
+	assert.NoFileExists(t, s.Root+"/here", "the arguments are a prompt")
 }
 
 // In the first session with an agent, its commands and models are known as soon as it reports them.
@@ -282,7 +321,7 @@ func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet one\r", "⧗ quiet one")
 	p.presses("quiet two\r", "⧗ quiet two")
 	require.NoError(t, syscall.Kill(s.LockHolder(), syscall.SIGKILL))
@@ -376,6 +415,99 @@ func TestTheTerminalIsClosed(t *testing.T) {
 	}
 }
 
+// C-z stops this process and gives the terminal to the shell as it was, also while an editor has it. The
+// question and the box are back when the process goes on.
+func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		at   string // what the terminal shows
+		keys string
+		then string // after keys
+	}{
+		"at a question":                {[]string{"prompt", "permit:1"}, "[?] Keys: ", "", ""},
+		"at a reason":                  {[]string{"prompt", "permit:1"}, "[?] Keys: ", "t", "Why not? "},
+		"in the inbox":                 {[]string{"approvals"}, "waiting for the next", "", ""},
+		"at a list":                    {nil, idleFooter, "/resume\r", "1/1 ❯"},
+		"at the list of a command":     {[]string{"session", "pick"}, "1/1 ❯", "", ""},
+		"in a session":                 {nil, idleFooter, "", ""},
+		"at a question of a session":   {nil, idleFooter, "permit:1\r", "[?] Keys: "},
+		"in the editor":                {nil, idleFooter, "\x18\x05", "editing"},
+		"in the editor, at a question": {[]string{"prompt", "hello"}, "[?] Keys: ", "e", "editing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := e2e.NewDaemonSite(e2e.Parallel(t))
+			s.Run("prompt", "--yes", "quiet hello")
+			require.NoError(t, unix.Mkfifo(s.Home+"/saved", 0o600))
+			s.Env = append(s.Env, "EDITOR=sh -c 'echo editing; read x <"+s.Home+"/saved'")
+			p := startTalk(s, t, c.args...)
+			was, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			p.sees(c.at)
+			p.presses(c.keys, c.then)
+			p.signal(syscall.SIGTSTP)
+			p.stops()
+			now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			assert.Equal(t, was, now)
+			p.signal(syscall.SIGCONT)
+			switch {
+			case c.then == "editing":
+				e2e.WriteFile(t, s.Home+"/saved", "\n")
+				p.sees(c.at)
+			case c.then != "":
+				p.sees(c.then)
+			case name != "in the inbox":
+				p.sees(c.at)
+			}
+			p.signal(syscall.SIGTERM)
+			<-p.Ended
+			now, err = unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			assert.Equal(t, was, now)
+		})
+	}
+}
+
+// Two signals end a process at once whose hub does not answer, with the terminal as it was.
+func TestSecondSignalRestoresTheTerminal(t *testing.T) {
+	s := e2e.NewDaemonSite(e2e.Parallel(t))
+	l := s.Launch()
+	l.Env = append(l.Env, "TERM=xterm")
+	l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p := onTerminal(l, t, 80)
+	was, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	p.sees(idleFooter)
+	e2e.SuspendHub(t, s.LockHolder())
+	p.presses("quiet hello\r")
+	require.Eventually(t, func() bool { // the first ones may come before the prompt is sent
+		_ = p.Cmd.Process.Signal(os.Interrupt)
+		select {
+		case <-p.Ended:
+			return true
+		default:
+			return false
+		}
+	}, e2e.Watchdog/3, e2e.PollEvery)
+	assert.Equal(t, 130, p.status())
+	now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	assert.Equal(t, was, now)
+	printed := p.tty.Printed.String()
+	assert.Greater(t, strings.LastIndex(printed, "\x1b[?2004l"), strings.LastIndex(printed, "\x1b[?2004h"))
+}
+
+// stops waits until the process has stopped.
+func (p *prompting) stops() {
+	p.T.Helper()
+	require.Eventually(p.T, func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Cmd.Process.Pid))
+		require.NoError(p.T, err)
+		return strings.HasPrefix(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " T")
+	}, e2e.Watchdog/3, e2e.PollEvery)
+}
+
 // C-c, or another client's answer, ends a question at any state of its answer. The box is back then:
 // it takes each key, and the text that was typed for the question.
 func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
@@ -428,7 +560,7 @@ func TestAPromptThatCannotBeSentAtOnceIsTheNext(t *testing.T) {
 	e2e.WriteFile(t, s.Root+"/notes", "n")
 	p := startTalk(s, t)
 	p.sees(idleFooter)
-	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet tools:1 hang\r", "✓ done")
 	p.presses("quiet later\r", "⧗ quiet later")
 	p.presses("quiet now @notes \x13", "the agent does not take this while it works: it is the next prompt", "⧗ quiet now @notes", "⧗ quiet later")
 	p.signal(os.Interrupt)
@@ -451,9 +583,9 @@ func TestTheLateTitleOfAToolCallIsShown(t *testing.T) {
 		e2e.PlayedStep{Say: "Played."}))
 	out, err := s.ShellCommand("prompt", "--agent", "late", "hello").CombinedOutput()
 	require.NoError(t, err)
-	assert.Contains(t, string(out), "\n$ ls -la\n✓ ls -la\n● Search\nMeanwhile. \n● Search for duets\n✓ Search for duets\nPlayed.\n")
+	assert.Contains(t, string(out), "\n$ ls -la\n✓ done\n● Search\nMeanwhile. \n● Search for duets\n✓ done\nPlayed.\n")
 	p := startTalk(s, t, "prompt", "--agent", "late", "hello")
-	p.sees("$ ls -la", "✓ ls -la", "● Search for duets", "Played.")
+	p.sees("$ ls -la", "✓ done", "● Search for duets", "✓ done", "Played.")
 	<-p.Ended
 	assert.NotContains(t, p.tty.Printed.String(), "● Terminal")
 }

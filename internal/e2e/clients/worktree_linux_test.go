@@ -302,6 +302,14 @@ func TestAttempts(t *testing.T) {
 	leaves.sees("[q] Quit")
 	leaves.presses("q", "the attempts go on: duet-rpc approvals answers")
 	assert.Equal(t, 1, leaves.status())
+	closed := startTalk(s, t, "prompt", "--agents", "scripted,other", "quiet stream:1000000@1")
+	closed.sees("agent other", "scripted: writes · other: writes")
+	closed.signal(syscall.SIGHUP)
+	closed.sees("the terminal was closed; the session continues")
+	assert.Equal(t, 1, closed.status())
+	assert.Regexp(t, `9\.1 +scripted +running`, run("attempts", "9"))
+	run("session", "interrupt", "9")
+	run("session", "interrupt", "10")
 }
 
 // Attempts continue with the next hub, which asks their questions again.

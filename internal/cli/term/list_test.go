@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func fruits() *list {
-	return newList([]string{"1 Apples, red", "2 Pears, red", "3 Äpfel, grün", "4 Plums"}, 40, 2)
+func fruits() *List {
+	return NewList([]string{"1 Apples, red", "2 Pears, red", "3 Äpfel, grün", "4 Plums"}, 40, 4)
 }
 
 func TestTypingNarrowsList(t *testing.T) {
@@ -26,27 +26,34 @@ func TestTypingNarrowsList(t *testing.T) {
 		"äx\x7f\r":                   2,
 		"\x03":                       -1,
 		"app\x1b":                    -1,
+		"\x1b[200~pea\x1b[201~\r":    1,
 	} {
 		l := fruits()
-		done, chosen := l.take([]byte(keys))
+		done, chosen := l.Take([]byte(keys))
 		assert.True(t, done, "%q", keys)
 		assert.Equal(t, want, chosen, "%q", keys)
 	}
 	l := fruits()
-	done, _ := l.take([]byte("nothing of that\r"))
+	l.Take([]byte("\x1b[")) // a key may come in parts
+	l.Take([]byte("B"))
+	done, chosen := l.Take([]byte("\r"))
+	assert.True(t, done)
+	assert.Equal(t, 1, chosen)
+	l = fruits()
+	done, _ = l.Take([]byte("nothing of that\r"))
 	assert.False(t, done, "there is nothing to choose")
 }
 
 func TestMarkedLineStaysVisible(t *testing.T) {
 	l := fruits()
-	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.screen())
-	l.take([]byte("\x0e\x0e"))
-	assert.Equal(t, "  2 Pears, red\r\n> 3 Äpfel, grün\r\n4/4 ❯ ", l.screen())
-	assert.Equal(t, "\r\x1b[2A\x1b[J", l.cleared())
-	l.take([]byte("plu"))
-	assert.Equal(t, "> 4 Plums\r\n1/4 ❯ plu", l.screen())
+	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.Screen())
+	l.Take([]byte("\x0e\x0e"))
+	assert.Equal(t, "  2 Pears, red\r\n> 3 Äpfel, grün\r\n4/4 ❯ ", l.Screen())
+	assert.Equal(t, "\r\x1b[2A\x1b[J", l.Cleared())
+	l.Take([]byte("plu"))
+	assert.Equal(t, "> 4 Plums\r\n1/4 ❯ plu", l.Screen())
 	l.columns = 10
-	for line := range strings.SplitSeq(l.screen(), "\r\n") {
+	for line := range strings.SplitSeq(l.Screen(), "\r\n") {
 		assert.LessOrEqual(t, len([]rune(line)), 9)
 	}
 }
