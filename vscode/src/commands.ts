@@ -95,6 +95,10 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("openSessionBeside", () => true, async (of) => void (await panels.open(of, vscode.ViewColumn.Beside))),
     ofSession("openText", () => true, (of) => documents.openTranscript(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
+    ...(["accept", "revert", "reopen"] as const).map((decision) => command(`${decision}All`, async (of?: unknown) => {
+      const shown = given(of) ?? changes.placeShown(of instanceof vscode.Uri ? of : undefined) ?? (await ofPanel(panels, () => true)) ?? (await pickSession(projects, () => true));
+      if (shown) await changes.decideAll(decision, shown);
+    })),
     command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion | string, choice?: unknown) => {
       const question = of === undefined ? await pickQuestion(projects) : questionOf(projects, of);
