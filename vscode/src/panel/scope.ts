@@ -74,6 +74,11 @@ export class Scope {
     return id;
   }
 
+  /** Checks that a turn belongs to this session, and returns its uuid. */
+  checkTurn(id: unknown): Promise<string> {
+    return this.uuidOf(id, "panel.command", "turn");
+  }
+
   /** Notes the attachments in a result or an event of the session. */
   note(value: unknown): void {
     const open = [value];

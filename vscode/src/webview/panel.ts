@@ -1,6 +1,6 @@
 // The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
 import type { Decision } from "../hub/questions";
-import type { Draft, ItemKey, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { Draft, ItemKey, PanelCommand, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
 import type { EventKind, HubEvent } from "../protocol";
 import { RPCError } from "../rpc/index";
@@ -9,11 +9,13 @@ import { Composer } from "./composer";
 import { Contents } from "./contents";
 import { button, make, setText } from "./dom";
 import type { Entry } from "./entries";
-import { besideWords, deliveredWords, Pages, sendPrompt } from "./host";
+import { besideWords, contentAgain, deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
 import { InterruptionRow } from "./interruption";
+import type { Interruption } from "./interruption";
 import { objectOf } from "./json";
 import { UnknownOutcome } from "./promptbox";
+import { useCode } from "./output";
 import type { OpenQuestion, Outcome } from "./questions";
 import { QuestionBar, questionTitle } from "./questionview";
 import { Queue } from "./queue";
@@ -24,7 +26,7 @@ import type { SessionState } from "./session";
 import { newSettingsOf, SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
-import type { Actions, Answered } from "./view";
+import type { Actions, Answered, CodeUse } from "./view";
 
 /** Keeps what is written in the prompt box while the page is hidden, and over a reload. */
 export interface Kept {
@@ -56,7 +58,7 @@ export class Panel implements Actions {
   private readonly composer: Composer;
   private readonly queue: Queue;
   private readonly settings: SettingsBar;
-  private readonly interruption = new InterruptionRow((prompt) => this.continue(prompt));
+  private readonly interruption = new InterruptionRow((interruption) => this.continue(interruption));
   private readonly announcer = new Announcer();
   private readonly about = make("p", { class: "note" });
   private readonly onlyDemo = make(
@@ -108,6 +110,7 @@ export class Panel implements Actions {
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
+    useCode(this.transcript.element, this);
     catchChords();
     document.addEventListener("keydown", (event) => this.key(event));
     this.transcript.onTop = () => {
@@ -181,8 +184,12 @@ export class Panel implements Actions {
     this.call("panel.openLink", { url });
   }
 
-  command(command: Parameters<Actions["command"]>[0]): void {
-    this.call("panel.command", { command });
+  command(command: PanelCommand, turn?: string): void {
+    this.call("panel.command", { command, ...(turn !== undefined && { turn }) });
+  }
+
+  useCode(use: CodeUse, code: string): void {
+    this.call(use === "insert" ? "panel.insertCode" : "panel.runCode", { code });
   }
 
   focusPrompt(): void {
@@ -318,13 +325,13 @@ export class Panel implements Actions {
     return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.contents.turns.active === active, content: draft.content.length > 0 });
   }
 
-  /** Continues an interrupted turn. */
-  private async continue(prompt: string): Promise<void> {
+  /** Continues an interrupted turn, or sends the prompt of a failed one again. */
+  private async continue({ failed, prompt, attached }: Interruption): Promise<void> {
     try {
-      await this.send({ text: prompt, content: [] }, false);
+      await this.send({ text: prompt, content: await contentAgain(attached, this.pages) }, false);
       this.focusPrompt();
     } catch (error) {
-      this.composer.box.fail(error instanceof UnknownOutcome ? error.message : `It was not continued: ${(error as Error).message}`);
+      this.composer.box.fail(error instanceof UnknownOutcome ? error.message : `It was not ${failed ? "sent" : "continued"}: ${(error as Error).message}`);
     }
   }
 
