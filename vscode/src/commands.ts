@@ -7,6 +7,7 @@ import type { Changes } from "./changes";
 import { deleteSession, editPrompt, forkChoices, rename, revokeRules, rewind, search } from "./sessions";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
+import type { Decision } from "./hub/changes";
 import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
 import { choicesOf, isComplete, titleOf } from "./hub/questions";
 import { inform } from "./messages";
@@ -51,6 +52,12 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     command(name, async (of?: unknown, turn?: unknown) => {
       const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which, none));
       if (chosen) await action(chosen, typeof turn === "string" ? turn : undefined);
+    });
+  // VS Code passes the URI of the editor in whose title bar a button was pressed.
+  const decideAll = (name: string, decision: Decision): vscode.Disposable =>
+    command(name, async (of?: unknown) => {
+      const shown = given(of) ?? changes.placeShown(of instanceof vscode.Uri ? of : undefined) ?? (await ofPanel(panels, () => true)) ?? (await pickSession(projects, () => true));
+      if (shown) await changes.decideAll(decision, shown);
     });
   const inProject = (name: string, action: (project: Project) => Promise<void> | void): vscode.Disposable =>
     command(name, async () => {
@@ -97,10 +104,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("openSessionBeside", () => true, async (of) => void (await panels.open(of, vscode.ViewColumn.Beside))),
     ofSession("openText", () => true, (of) => documents.openTranscript(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
-    ...(["accept", "revert", "reopen"] as const).map((decision) => command(`${decision}All`, async (of?: unknown) => {
-      const shown = given(of) ?? changes.placeShown(of instanceof vscode.Uri ? of : undefined) ?? (await ofPanel(panels, () => true)) ?? (await pickSession(projects, () => true));
-      if (shown) await changes.decideAll(decision, shown);
-    })),
+    decideAll("acceptAll", "accept"),
+    decideAll("revertAll", "revert"),
+    decideAll("reopenAll", "reopen"),
     command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion | string, choice?: unknown) => {
       const question = of === undefined ? await pickQuestion(projects) : questionOf(projects, of);
