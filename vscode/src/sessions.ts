@@ -56,10 +56,12 @@ type Rewound = Result<"session.rewind">;
 
 /** pickTurn returns a turn by its uuid, or asks for one of a session. undefined: the user has chosen none. */
 async function pickTurn({ project: { connection }, session }: ProjectSession, title: string, uuid?: string): Promise<Turn | undefined> {
-  if (uuid !== undefined) return (await connection.request("turn.get", { turn: uuid })).turn;
+  const get = async (of: string): Promise<Turn> => (await connection.request("turn.get", { turn: of })).turn;
+  if (uuid !== undefined) return get(uuid);
   const { turns } = await connection.request("turn.list", { session: session.session_uuid, limit: 1000 });
   const items = turns.map((turn) => ({ label: short(turn.prompt.replace(/\s+/g, " "), 80), description: `${turn.turn} · ${age(turn.created_at, Date.now())}`, turn }));
-  return (await vscode.window.showQuickPick(items, { title }))?.turn;
+  const chosen = await vscode.window.showQuickPick(items, { title });
+  return chosen && get(chosen.turn.turn_uuid); // only this has the turn before it
 }
 
 /** Opens a panel with a prompt of a session. When the user sends it, a new session continues from before that prompt. No file changes. */
@@ -149,7 +151,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
 }
 
 /** Returns a session by its last turn. */
-async function sessionWith({ connection }: Project, uuid: string): Promise<Session> {
+export async function sessionWith({ connection }: Project, uuid: string): Promise<Session> {
   return (await connection.request("turn.get", { turn: uuid })).turn;
 }
 

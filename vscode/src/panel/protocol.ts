@@ -59,6 +59,8 @@ export interface PanelStart {
 export interface NewSession {
   /** Tells the user what the first prompt starts. */
   about: string;
+  /** The last items before the first prompt of a fork. */
+  before?: SessionItem[];
   /** The folders to choose from. Empty: the user has no choice. */
   folders: Array<{ path: string; name: string }>;
   /** Only the demo agent is installed. */

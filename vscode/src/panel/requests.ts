@@ -10,6 +10,7 @@ import { clipped, exactly, visible } from "../hub/groups";
 import type { Session } from "../hub/model";
 import { confirm } from "../messages";
 import { showUntrusted } from "../projects";
+import { sessionWith } from "../sessions";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
@@ -181,7 +182,11 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (!panelCommands.includes(command)) throw new RPCError(ErrorCode.InvalidParams, `panel.command: a panel may not ask for ${command}; it may for ${panelCommands.join(", ")}`);
       const needsNoSession: PanelCommand[] = ["duet.setUpAgent", "duet.restart", "duet.showLog"];
       if (needsNoSession.includes(command)) await vscode.commands.executeCommand(command);
-      else await vscode.commands.executeCommand(command, await panel.askSession(), ...(turn === undefined ? [] : [await panel.scope.checkTurn(turn)]));
+      else if (turn === undefined) await vscode.commands.executeCommand(command, await panel.askSession());
+      else {
+        const { turn: of } = await connection.request("turn.get", { turn: await panel.scope.checkTurn(turn) });
+        await vscode.commands.executeCommand(command, { project, session: await sessionWith(project, of.session_uuid) }, of.turn_uuid);
+      }
       return null;
     },
     "panel.insertCode": async ({ code }) => {

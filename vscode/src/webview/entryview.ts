@@ -76,7 +76,7 @@ class PromptView implements View {
       "div", { class: "prompt-actions", is: { role: "group", "aria-label": "Of this prompt" } },
       tool("rewind", "Go back to before this prompt", "duet.rewind"),
       tool("edit", "Edit this prompt and send it again", "duet.editPrompt"),
-      tool("fork", "Fork the session after this prompt", "duet.fork"),
+      tool("fork", "Fork after this prompt", "duet.fork"),
     );
     this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.cut, this.pictures, this.note, this.tools);
   }

@@ -111,8 +111,12 @@ export class Pages {
   }
 
   /** Loads older pages until they have an item. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
-  async find(item: ItemKey): Promise<string | undefined> {
-    const key = keyOf(item);
+  find(item: ItemKey): Promise<string | undefined> {
+    return this.reach(keyOf(item));
+  }
+
+  /** Loads older pages until they have an entry. Resolves with its key; undefined: it is not there, or cannot be loaded. */
+  async reach(key: string): Promise<string | undefined> {
     for (let before: number | undefined; !this.contents.entry(key) && before !== this.before; ) {
       before = this.before;
       await this.older();

@@ -2,7 +2,7 @@
 import type { Decision } from "../hub/questions";
 import type { Draft, ItemKey, PanelCommand, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
-import type { EventKind, HubEvent } from "../protocol";
+import type { EventKind, HubEvent, SessionItem } from "../protocol";
 import { RPCError } from "../rpc/index";
 import { catchChords } from "./chord";
 import { Composer } from "./composer";
@@ -26,13 +26,17 @@ import type { SessionState } from "./session";
 import { newSettingsOf, SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
+import type { ReadingPlace } from "./transcript";
 import type { Actions, Answered, CodeUse } from "./view";
 
-/** Keeps what is written in the prompt box while the page is hidden, and over a reload. */
+/** Keeps what is written in the prompt box and what the user reads, while the page is hidden and over a reload. */
 export interface Kept {
   /** The draft from before; undefined: this window has none. */
   readonly draft: Draft | undefined;
   keep(draft: Draft): void;
+  /** The place in the transcript from before. undefined: its end. */
+  readonly place: ReadingPlace | undefined;
+  keepPlace(place: ReadingPlace | undefined): void;
 }
 
 /** Events after which turn.get or approval.list has more data than the event. */
@@ -77,6 +81,9 @@ export class Panel implements Actions {
   private resting: ReturnType<typeof setTimeout> | undefined;
   private restUntil = 0;
   private refreshing: ReturnType<typeof setTimeout> | undefined;
+  private scrolling: ReturnType<typeof setTimeout> | undefined;
+  /** The place from before is shown, or there is none. */
+  private returned = false;
 
   constructor(
     root: HTMLElement,
@@ -116,7 +123,10 @@ export class Panel implements Actions {
     this.transcript.onTop = () => {
       if (!this.transcript.unfinished) void this.pages.older();
     };
-    this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
+    this.transcript.onScroll = () => {
+      this.bar.update((id) => this.transcript.sees(id));
+      this.keepPlace();
+    };
     host.on("event", (event) => {
       this.contents.apply(event);
       this.announcer.event(event);
@@ -155,9 +165,16 @@ export class Panel implements Actions {
     if (isFirst) this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
     this.host.request("panel.context", {}).then((context) => this.composer.setContext(context), () => undefined); // prompts need no editor
-    if (this.start.newSession) this.transcript.setOlder(this.about, this.onlyDemo);
+    if (this.start.newSession) this.drawBefore(this.start.newSession.before);
     await this.connected(this.start.connection);
     this.changed();
+  }
+
+  /** drawBefore shows what the first prompt starts: below the turns that it continues, or alone. */
+  private drawBefore(items: readonly SessionItem[] = []): void {
+    if (items.length > 0) this.contents.load(items);
+    if (items.length > 0) this.transcript.setEnd(this.about, this.onlyDemo);
+    else this.transcript.setOlder(this.about, this.onlyDemo);
   }
 
   announce(text: string): void {
@@ -258,7 +275,25 @@ export class Panel implements Actions {
       this.banner.replaceChildren(make("p", { text: `The session could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
+    await this.showPlace();
     await this.showWanted();
+  }
+
+  /** keepPlace stores the place in the transcript when the view rests. Until the place from before is shown, that one counts. */
+  private keepPlace(): void {
+    clearTimeout(this.scrolling);
+    if (this.returned) this.scrolling = setTimeout(() => this.kept.keepPlace(this.transcript.place), collect);
+  }
+
+  /** showPlace returns to the place from before, once, and loads older pages for it. */
+  private async showPlace(): Promise<void> {
+    const { place } = this.kept;
+    if (this.returned || !this.pages.loaded) return;
+    this.returned = true;
+    if (place === undefined || this.wanted !== undefined) return;
+    const key = await this.pages.reach(place.key).catch(() => undefined);
+    if (key !== undefined) this.transcript.showPlace(place);
+    this.changed();
   }
 
   /** showWanted shows the wanted item, and loads older pages for it. */
@@ -315,6 +350,7 @@ export class Panel implements Actions {
     if (this.start.newSession) {
       const { text: prompt, content } = draft;
       const { beside } = await this.host.request("panel.launch", { prompt, ...(content.length > 0 && { content }) });
+      this.transcript.setEnd();
       await this.open();
       return besideWords(beside);
     }

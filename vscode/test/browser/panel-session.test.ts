@@ -77,7 +77,7 @@ test("the prompt of a turn has its actions, by the pointer and by the keyboard",
   await prompt.hover();
   assert.equal(await opacity(), "1");
   await page.mouse.move(0, 0);
-  const names = ["Go back to before this prompt", "Edit this prompt and send it again", "Fork the session after this prompt"];
+  const names = ["Go back to before this prompt", "Edit this prompt and send it again", "Fork after this prompt"];
   await actions.getByRole("button", { name: names[0]! }).focus();
   assert.equal(await opacity(), "1");
   for (const name of names) {

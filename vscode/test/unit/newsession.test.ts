@@ -274,8 +274,17 @@ test("a fork starts with its first prompt, and knows the session", async (t) => 
   const { newSession } = await page.request<PanelStart>("panel.start");
   assert.deepEqual([newSession!.about, newSession!.chosen.agent, newSession!.folders], ["It forks that.", "demo", []]);
   assert.ok(newSession!.agents.some(({ name }) => name === "demo"));
+  assert.deepEqual(newSession!.before!.filter(({ role }) => role === "user").map(({ text }) => text), ["quiet"], "the page has what the fork continues");
+  // A prompt of the original is forked in its own session.
+  const forked = async (): Promise<unknown[]> => {
+    await page.request("panel.command", { command: "duet.fork", turn: turn_uuid });
+    const [command, of, turn] = executed.at(-1)!;
+    return [command, (of as ProjectSession).session.session_uuid, turn];
+  };
+  assert.deepEqual(await forked(), ["duet.fork", session_uuid, turn_uuid]);
   await page.request("panel.choose", { mode: "plan" });
   await page.request("panel.launch", { prompt: "quiet more" });
+  assert.deepEqual(await forked(), ["duet.fork", session_uuid, turn_uuid]);
   assert.equal((await hub.connection.request("turn.get", { turn: page.session })).turn.mode, "plan");
   const { items } = await page.request<ItemList>("session.items", { session: page.session });
   assert.deepEqual(items.filter(({ role }) => role === "user").map(({ text }) => text), ["quiet", "quiet more"]);

@@ -119,7 +119,7 @@ test("the files of a session go back to before a prompt, and that is undone", as
   assert.match(begun[3]!.about!, /from before 1\.1, in a new session\. The old session stays, too, and the files stay as they are/);
   answers.push("and more");
   await editPrompt({ project: of, session: second }, panels);
-  assert.deepEqual([begun[4]!.prompt, shown.at(-1)!.text], ["and more", "Edit and send again which prompt of write it?"]);
+  assert.deepEqual([begun[4]!.prompt, begun[4]!.fork!.turn, shown.at(-1)!.text], ["and more", session.turn, "Edit and send again which prompt of write it?"]);
   answers.push("Keep the Files");
   await rewind({ project: of, session: second }, panels, second.turn_uuid);
   assert.deepEqual([begun[5]!.prompt, shown.at(-1)!.text], ["and more", 'Duet: go back to before "and more"?']);
