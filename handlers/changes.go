@@ -94,11 +94,26 @@ func changeOf(f changereview.File) *protocol.Change {
 }
 
 func hunksOf(f changereview.File) []protocol.Hunk {
-	list := make([]protocol.Hunk, 0, len(f.Hunks))
-	for _, h := range f.Hunks {
+	list := make([]protocol.Hunk, 0, len(f.InDiff))
+	for _, b := range f.InDiff {
+		changes, state := f.Of(b)
 		list = append(list, protocol.Hunk{
-			ID: h.ID, OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines, Added: h.Added, Removed: h.Removed,
-			State: h.State,
+			ID: b.ID, OldStart: b.OldStart, OldLines: b.OldLines, NewStart: b.NewStart, NewLines: b.NewLines, Added: b.Added, Removed: b.Removed,
+			State: state, Parts: partsOf(changes),
+		})
+	}
+	return list
+}
+
+// partsOf returns the changes of a hunk, or none if it is one change.
+func partsOf(changes []changereview.Hunk) (list []protocol.HunkPart) {
+	if len(changes) < 2 {
+		return nil
+	}
+	for _, c := range changes {
+		at := c.Bare()
+		list = append(list, protocol.HunkPart{
+			ID: c.ID, OldStart: at.OldStart, OldLines: at.OldLines, NewStart: at.NewStart, NewLines: at.NewLines, State: c.State,
 		})
 	}
 	return list

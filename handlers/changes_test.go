@@ -143,6 +143,40 @@ func TestDecideAboutHunks(t *testing.T) {
 	}
 }
 
+// Two changes with one line between them are one hunk, and are decided alone or together.
+func TestDecideAboutThePartsOfAHunk(t *testing.T) {
+	before, after := "a\nb\nc\nd\ne\n", "a\nB\nc\nD\ne\n"
+	_, r := changing(t, &before, &after)
+	hunks, _ := r.reported()
+	require.Len(t, hunks, 1)
+	parts := hunks[0].Parts
+	require.Len(t, parts, 2)
+	assert.Equal(t, []protocol.HunkPart{
+		{ID: parts[0].ID, OldStart: 2, OldLines: 1, NewStart: 2, NewLines: 1, State: "open"},
+		{ID: parts[1].ID, OldStart: 4, OldLines: 1, NewStart: 4, NewLines: 1, State: "open"},
+	}, parts)
+	states := func() (list []string) {
+		now, _ := r.reported()
+		for _, part := range now[0].Parts {
+			list = append(list, part.State)
+		}
+		return list
+	}
+	assert.Equal(t, []string{"open", "open"}, r.decide(parts[0].ID, "revert"), "the hunk is open while its parts differ")
+	assert.Equal(t, []string{"reverted", "open"}, states())
+	assert.Equal(t, "a\nb\nc\nD\ne\n", r.text())
+	assert.Equal(t, "bad_state", r.kind(parts[0].ID, "accept"))
+	r.decide(hunks[0].ID, "accept")
+	assert.Equal(t, []string{"reverted", "accepted"}, states())
+	assert.Equal(t, []string{"reverted", "reverted"}, r.decide(hunks[0].ID, "revert"))
+	assert.Equal(t, before, r.text())
+	assert.Equal(t, "bad_state", r.kind(hunks[0].ID, "accept"))
+	r.decide(parts[1].ID, "reopen")
+	assert.Equal(t, "a\nb\nc\nD\ne\n", r.text())
+	r.decide("", "reopen")
+	assert.Equal(t, after, r.text())
+}
+
 func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
 	before, after := twoChanges()
 	_, r := changing(t, &before, &after)

@@ -15,7 +15,7 @@ import (
 // Decision is a person's decision on a change.
 type Decision struct {
 	Path     string // as in the change, or relative to the session's directory
-	Hunk     string // id of a hunk or of a Mode; "": the whole file
+	Hunk     string // id of a Hunk, a Block or a Mode; "": the whole file
 	Decision string // Accept, Revert or Reopen
 }
 
@@ -97,16 +97,11 @@ func (f File) decided(d Decision) (File, error) {
 	to := f.clone()
 	chosen := to.states()
 	if d.Hunk != "" {
-		i := slices.IndexFunc(f.Hunks, func(h Hunk) bool { return h.ID == d.Hunk })
-		switch {
-		case i >= 0:
-			chosen = []*string{&to.Hunks[i].State}
-		case f.Mode != nil && f.Mode.ID == d.Hunk:
-			chosen = []*string{&to.Mode.State}
-		default:
+		if chosen = to.named(d.Hunk); len(chosen) == 0 {
 			return to, domain.Errorf(domain.KindChangeNotFound, "%s no longer has the change %s: list the changes again", f.Path, d.Hunk)
 		}
-		if d.Decision == Accept && *chosen[0] == domain.ChangeReverted {
+		isLeft := func(state *string) bool { return *state != domain.ChangeReverted }
+		if d.Decision == Accept && !slices.ContainsFunc(chosen, isLeft) {
 			return to, domain.Errorf(domain.KindBadState, "this change of %s is reverted: reopen it to have it in the file again", f.Path)
 		}
 	}
@@ -120,6 +115,19 @@ func (f File) decided(d Decision) (File, error) {
 		)
 	}
 	return to, nil
+}
+
+// named returns the states of the parts that an id names.
+func (f *File) named(id string) (list []*string) {
+	for i, h := range f.Hunks {
+		if h.ID == id || h.Block == id {
+			list = append(list, &f.Hunks[i].State)
+		}
+	}
+	if f.Mode != nil && f.Mode.ID == id {
+		list = append(list, &f.Mode.State)
+	}
+	return list
 }
 
 // after returns the state that follows a state after a decision.

@@ -15,19 +15,27 @@ import (
 // File is a file that a turn has changed, with the decisions on it.
 type File struct {
 	domain.Change
-	Diff  string // unified diff; "" if binary
-	Hunks []Hunk // none for a binary file, or an empty one that was created or deleted
-	Mode  *Mode  // nil if the executable bit is as before
-	State string // state of the whole file: that of its parts if they agree, else open
+	Diff   string  // unified diff; "" if binary
+	InDiff []Block // the hunks of Diff
+	Hunks  []Hunk  // the changes of these; none for a binary file, or an empty one that was created or deleted
+	Mode   *Mode   // nil if the executable bit is as before
+	State  string  // state of the whole file: that of its parts if they agree, else open
 	// RenamedFrom is the path of a file that the turn has deleted and whose text this new one has, in
 	// whole or for the most part; "": none.
 	RenamedFrom string
 	whole       whole // the decision if there are no hunks
 }
 
-// Hunk is one change of a file.
+// Block is a hunk of a diff, with one or several changes.
+type Block struct {
+	ID string // that of its change if it has only one
+	diff.Hunk
+}
+
+// Hunk is one change of a file, with a decision of its own.
 type Hunk struct {
-	ID string
+	ID    string
+	Block string // id of the block that has the change
 	diff.Hunk
 	State string
 	mode  uint32 // mode of a file that reverting this deleted
@@ -91,10 +99,14 @@ func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecisi
 	f := File{Change: c, whole: whole{id: idOf(filepath.ToSlash(name))}}
 	if !c.Binary {
 		f.Diff = diff.Unified(root, c.Path, c.Before, c.After)
-		for _, h := range diff.Hunks(f.Diff) {
-			// The line is that before the turn, which other hunks do not move.
-			id := idOf(filepath.ToSlash(name), strconv.Itoa(h.OldStart), h.Body)
-			f.Hunks = append(f.Hunks, Hunk{ID: id, Hunk: h, State: stateOf(decided[id]), mode: decided[id].Mode})
+		// The line is that before the turn, which other hunks do not move.
+		hunkID := func(h diff.Hunk) string { return idOf(filepath.ToSlash(name), strconv.Itoa(h.OldStart), h.Body) }
+		for _, block := range diff.Hunks(f.Diff) {
+			f.InDiff = append(f.InDiff, Block{ID: hunkID(block), Hunk: block})
+			for _, h := range block.Changes() {
+				id := hunkID(h)
+				f.Hunks = append(f.Hunks, Hunk{ID: id, Block: hunkID(block), Hunk: h, State: stateOf(decided[id]), mode: decided[id].Mode})
+			}
 		}
 	}
 	if c.OldMode != c.NewMode {
@@ -146,6 +158,21 @@ func findRenames(files []File) {
 		kept := len(lines(old)) - removed
 		return 2*kept >= max(len(lines(old)), len(lines(new)))
 	})
+}
+
+// Of returns the changes of a block, and its state: theirs if they agree, else open.
+func (f File) Of(b Block) (changes []Hunk, state string) {
+	for _, h := range f.Hunks {
+		if h.Block != b.ID {
+			continue
+		}
+		if changes = append(changes, h); len(changes) == 1 {
+			state = h.State
+		} else if h.State != state {
+			state = domain.ChangeOpen
+		}
+	}
+	return changes, state
 }
 
 func stateOf(d domain.ChangeDecision) string {

@@ -70,6 +70,103 @@ func Hunks(unified string) []Hunk {
 	return hunks
 }
 
+// Changes splits a hunk into its changes, blocks of added and removed lines. Each is a hunk that can
+// be undone alone: the changes divide the unchanged lines between them. Two changes stay one if the
+// last would have no text before or after the change, which nothing could find in a file.
+func (h Hunk) Changes() []Hunk {
+	lines := markedLines(h.Body)
+	if firstChange(lines) == len(lines) {
+		return []Hunk{h}
+	}
+	var list []Hunk
+	for old, now := h.OldStart, h.NewStart; len(lines) > 0; {
+		n := firstChange(lines)
+		var oldLines, newLines int
+		for _, line := range lines[:n] {
+			if line[0] != '+' {
+				oldLines++
+			}
+			if line[0] != '-' {
+				newLines++
+			}
+		}
+		header := fmt.Sprintf("@@ -%s +%s @@\n", lineRange(old, oldLines), lineRange(now, newLines))
+		list = append(list, Hunks(header+strings.Join(lines[:n], ""))...)
+		old, now, lines = old+oldLines, now+newLines, lines[n:]
+	}
+	return list
+}
+
+// Bare returns the position of a hunk's changed lines, without the unchanged lines around them and
+// without texts. Without lines, a start is the line before.
+func (h Hunk) Bare() Hunk {
+	lines := markedLines(h.Body)
+	before := 0
+	for before < len(lines) && lines[before][0] == ' ' {
+		before++
+	}
+	around := before
+	for i := len(lines) - 1; i > before && lines[i][0] == ' '; i-- {
+		around++
+	}
+	bare := Hunk{Added: h.Added, Removed: h.Removed, OldLines: h.OldLines - around, NewLines: h.NewLines - around}
+	bare.OldStart, bare.NewStart = h.OldStart+before, h.NewStart+before
+	if bare.OldLines == 0 && h.OldLines > 0 {
+		bare.OldStart--
+	}
+	if bare.NewLines == 0 && h.NewLines > 0 {
+		bare.NewStart--
+	}
+	return bare
+}
+
+// firstChange returns the number of lines that the first change of a hunk's lines has.
+func firstChange(lines []string) int {
+	end := 0
+	skip := func(unchanged bool) {
+		for end < len(lines) && (lines[end][0] == ' ') == unchanged {
+			end++
+		}
+	}
+	skip(true)
+	skip(false)
+	changed := end
+	skip(true)
+	if end == len(lines) {
+		return end
+	}
+	cut := changed + (end-changed)/2
+	if isOneSided(lines[:cut]) {
+		cut++
+	}
+	if isOneSided(lines[cut:]) {
+		return len(lines)
+	}
+	return cut
+}
+
+// isOneSided reports whether lines of a hunk are only added or only removed.
+func isOneSided(lines []string) bool {
+	for _, line := range lines {
+		if line[0] == ' ' || line[0] != lines[0][0] {
+			return false
+		}
+	}
+	return true
+}
+
+// markedLines splits a hunk's body. The mark of a line without a newline stays with its line.
+func markedLines(body string) (lines []string) {
+	for line := range strings.Lines(body) {
+		if line[0] == '\\' && len(lines) > 0 {
+			lines[len(lines)-1] += line
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // numbered corrects the hunk numbers in the new file, in a diff of one file: the library ignores
 // the lines between two edits of a hunk when it numbers the next one. before is the number of lines
 // of the file before the texts of the diff.

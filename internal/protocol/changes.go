@@ -43,7 +43,7 @@ func (c *Change) Texts() []*string {
 	return list
 }
 
-// A Hunk is one change of a file, with the lines around it.
+// A Hunk is one or several changes of a file, with the lines around them.
 type Hunk struct {
 	ID       string `json:"id" doc:"Stable while the change exists."`
 	OldStart int    `json:"old_start" doc:"As in the hunk's header in diff; 0 if there are no lines."`
@@ -52,6 +52,18 @@ type Hunk struct {
 	NewLines int    `json:"new_lines"`
 	Added    int    `json:"added" doc:"Number of added lines."`
 	Removed  int    `json:"removed"`
+	State    string `json:"state" doc:"open, accepted or reverted. open also if its parts differ."`
+
+	Parts []HunkPart `json:"parts,omitempty" doc:"The changes of the hunk, in order, if there are several. Each can be decided alone."`
+}
+
+// A HunkPart is one change of a hunk, without unchanged lines.
+type HunkPart struct {
+	ID       string `json:"id" doc:"For change.accept, change.revert and change.reopen, as that of a hunk."`
+	OldStart int    `json:"old_start" doc:"The line before the change if old_lines is 0."`
+	OldLines int    `json:"old_lines" doc:"Number of lines that the change removed."`
+	NewStart int    `json:"new_start" doc:"Line in the file as the turn left it; the line before the change if new_lines is 0."`
+	NewLines int    `json:"new_lines" doc:"Number of lines that the change added."`
 	State    string `json:"state" doc:"open, accepted or reverted."`
 }
 
@@ -67,7 +79,7 @@ type FileMode struct {
 type ChangeParams struct {
 	Turn Ref    `json:"turn" doc:"The turn that made the change, such as 12.3; a session means its last turn."`
 	Path string `json:"path" doc:"A path from change.list. A relative path is relative to the session's directory."`
-	Hunk string `json:"hunk,omitempty" doc:"The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing."`
+	Hunk string `json:"hunk,omitempty" doc:"The id of one hunk, of one of its parts, or of the change of the mode. Absent: the whole file, all or nothing."`
 }
 
 func (p ChangeParams) Check() error {

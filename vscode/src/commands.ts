@@ -4,9 +4,10 @@ import { setUpAgent } from "./agents";
 import type { Comparisons } from "./attempts";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
-import { forkChoices, deleteSession, rename, revokeRules, rewind, search } from "./sessions";
+import { deleteSession, editPrompt, forkChoices, rename, revokeRules, rewind, search } from "./sessions";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
+import type { Decision } from "./hub/changes";
 import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
 import { choicesOf, isComplete, titleOf } from "./hub/questions";
 import { inform } from "./messages";
@@ -46,10 +47,17 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       projects.start();
       context.attempt(async () => action(...args));
     });
-  const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void> | void, none?: string): vscode.Disposable =>
-    command(name, async (of?: unknown) => {
+  // A panel names a turn for a command that is about one. VS Code passes the selected rows after the row that was pressed.
+  const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession, turn?: string) => Promise<void> | void, none?: string): vscode.Disposable =>
+    command(name, async (of?: unknown, turn?: unknown) => {
       const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which, none));
-      if (chosen) await action(chosen);
+      if (chosen) await action(chosen, typeof turn === "string" ? turn : undefined);
+    });
+  // VS Code passes the URI of the editor in whose title bar a button was pressed.
+  const decideAll = (name: string, decision: Decision): vscode.Disposable =>
+    command(name, async (of?: unknown) => {
+      const shown = given(of) ?? changes.placeShown(of instanceof vscode.Uri ? of : undefined) ?? (await ofPanel(panels, () => true)) ?? (await pickSession(projects, () => true));
+      if (shown) await changes.decideAll(decision, shown);
     });
   const inProject = (name: string, action: (project: Project) => Promise<void> | void): vscode.Disposable =>
     command(name, async () => {
@@ -68,8 +76,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       if (project) await newSessionWithGates(project, panels, clicked);
     }),
     ofSession("continue", () => true, async (of) => (await panels.open(of)).focus()),
-    ofSession("fork", () => true, (of) => fork(of, panels)),
-    ofSession("rewind", ({ session }) => !isAlive(session), (of) => rewind(of, panels)),
+    ofSession("fork", () => true, (of, turn) => fork(of, panels, turn)),
+    ofSession("rewind", ({ session }) => !isAlive(session), (of, turn) => rewind(of, panels, turn)),
+    ofSession("editPrompt", () => true, (of, turn) => editPrompt(of, panels, turn)),
     ofSession("land", ({ session }) => hasWorktree(session) && !isAlive(session), (of) => land(of, panels), noWorktree),
     ofSession("discardWorktree", ({ session }) => hasWorktree(session) && !isAlive(session), discardWorktree, noWorktree),
     ofSession("openWorktree", ({ session }) => hasWorktree(session), openWorktree, noWorktree),
@@ -95,6 +104,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("openSessionBeside", () => true, async (of) => void (await panels.open(of, vscode.ViewColumn.Beside))),
     ofSession("openText", () => true, (of) => documents.openTranscript(of)),
     ofSession("showChanges", () => true, (of) => changes.open(of)),
+    decideAll("acceptAll", "accept"),
+    decideAll("revertAll", "revert"),
+    decideAll("reopenAll", "reopen"),
     command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion | string, choice?: unknown) => {
       const question = of === undefined ? await pickQuestion(projects) : questionOf(projects, of);
@@ -131,13 +143,14 @@ function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, colu
   return panels.begin(project, { title: "New session", chosen: { folder: uri.fsPath } }, column);
 }
 
-/** fork opens a panel whose first prompt continues a session in a new one. */
-async function fork(of: ProjectSession, panels: Panels): Promise<void> {
+/** fork opens a panel whose first prompt continues a session in a new one, after its last turn or after another one. */
+async function fork(of: ProjectSession, panels: Panels, turn = of.session.turn_uuid): Promise<void> {
   const { project, session } = of;
   const name = nameOf(session);
   const chosen = forkChoices(of);
-  const about = `Your first prompt starts a fork of "${name}". It has the history of that session, which does not change.`;
-  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { turn: session.turn_uuid, chosen } });
+  const until = turn === session.turn_uuid ? "" : ` until ${(await project.connection.request("turn.get", { turn })).turn.turn}`;
+  const about = `Your first prompt starts a fork of "${name}". It has the history of that session${until}. That session does not change.`;
+  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { turn, chosen } });
 }
 
 /** newSessionWithGates asks for gates and turns, and opens a panel whose first prompt starts the session. */

@@ -784,7 +784,7 @@ export type ChangeParams = {
   turn: string | number;
   /** A path from change.list. A relative path is relative to the session's directory. */
   path: string;
-  /** The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing. */
+  /** The id of one hunk, of one of its parts, or of the change of the mode. Absent: the whole file, all or nothing. */
   hunk?: string;
 };
 
@@ -1382,6 +1382,23 @@ export type Hunk = {
   /** Number of added lines. */
   added: number;
   removed: number;
+  /** open, accepted or reverted. open also if its parts differ. */
+  state: string;
+  /** The changes of the hunk, in order, if there are several. Each can be decided alone. */
+  parts?: Array<HunkPart>;
+};
+
+export type HunkPart = {
+  /** For change.accept, change.revert and change.reopen, as that of a hunk. */
+  id: string;
+  /** The line before the change if old_lines is 0. */
+  old_start: number;
+  /** Number of lines that the change removed. */
+  old_lines: number;
+  /** Line in the file as the turn left it; the line before the change if new_lines is 0. */
+  new_start: number;
+  /** Number of lines that the change added. */
+  new_lines: number;
   /** open, accepted or reverted. */
   state: string;
 };

@@ -8,7 +8,7 @@ import type { Panels } from "./panel/panel";
 import type { Choices } from "./panel/protocol";
 import { kindOf } from "./projects";
 import type { Project, ProjectSession } from "./projects";
-import type { Result } from "./protocol";
+import type { Result, Turn } from "./protocol";
 import { discardWorktree, hasWorktree, land } from "./worktrees";
 
 type Hit = Result<"session.search">["hits"][number];
@@ -54,15 +54,34 @@ export function forkChoices({ project, session }: ProjectSession): Choices {
 
 type Rewound = Result<"session.rewind">;
 
-/**
- * Goes back to before a turn of a session, which the user chooses: the files become as they were, and a panel
- * continues the session from there. Asks first, with the files that change and those that stay.
- */
-export async function rewind({ project, session }: ProjectSession, panels: Panels): Promise<void> {
-  const { connection } = project;
+/** pickTurn returns a turn by its uuid, or asks for one of a session. undefined: the user has chosen none. */
+async function pickTurn({ project: { connection }, session }: ProjectSession, title: string, uuid?: string): Promise<Turn | undefined> {
+  const get = async (of: string): Promise<Turn> => (await connection.request("turn.get", { turn: of })).turn;
+  if (uuid !== undefined) return get(uuid);
   const { turns } = await connection.request("turn.list", { session: session.session_uuid, limit: 1000 });
   const items = turns.map((turn) => ({ label: short(turn.prompt.replace(/\s+/g, " "), 80), description: `${turn.turn} · ${age(turn.created_at, Date.now())}`, turn }));
-  const turn = (await vscode.window.showQuickPick(items, { title: `Go back to before which prompt of ${nameOf(session)}?` }))?.turn;
+  const chosen = await vscode.window.showQuickPick(items, { title });
+  return chosen && get(chosen.turn.turn_uuid); // only this has the turn before it
+}
+
+/** Opens a panel with a prompt of a session. When the user sends it, a new session continues from before that prompt. No file changes. */
+export async function editPrompt(of: ProjectSession, panels: Panels, uuid?: string): Promise<void> {
+  const name = nameOf(of.session);
+  const turn = await pickTurn(of, `Edit and send again which prompt of ${name}?`, uuid);
+  if (!turn) return;
+  const { parent, prompt } = turn;
+  const chosen = forkChoices(of);
+  const about = `Your prompt continues "${name}" from before ${turn.turn}, in a new session. The old session stays, too, and the files stay as they are.`;
+  await panels.begin(of.project, { title: name, about, chosen, prompt, ...(parent && { fork: { turn: parent, chosen } }) });
+}
+
+/**
+ * Goes back to before a turn of a session, which the user chooses if it is not given: the files become as they were, and a
+ * panel continues the session from there. Asks first, with the files that change and those that stay.
+ */
+export async function rewind({ project, session }: ProjectSession, panels: Panels, uuid?: string): Promise<void> {
+  const { connection } = project;
+  const turn = await pickTurn({ project, session }, `Go back to before which prompt of ${nameOf(session)}?`, uuid);
   if (!turn) return;
   const preview = await connection.request("session.rewind", { turn: turn.turn_uuid, preview: true });
   const restored = preview.files.filter(({ left }) => !left).length;
@@ -132,7 +151,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
 }
 
 /** Returns a session by its last turn. */
-async function sessionWith({ connection }: Project, uuid: string): Promise<Session> {
+export async function sessionWith({ connection }: Project, uuid: string): Promise<Session> {
   return (await connection.request("turn.get", { turn: uuid })).turn;
 }
 

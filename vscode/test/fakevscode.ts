@@ -52,6 +52,9 @@ export const window = {
   activeTextEditor: undefined as unknown,
   onDidChangeActiveTextEditor: event("onDidChangeActiveTextEditor"),
   onDidChangeTextEditorSelection: event("onDidChangeTextEditorSelection"),
+  visibleTextEditors: [] as Array<{ document: unknown }>,
+  /** Shows a document in the visible editor of it. */
+  showTextDocument: (document: unknown): Promise<unknown> => Promise.resolve(window.visibleTextEditors.find((editor) => editor.document === document)),
   tabGroups: { all: [] as unknown[], onDidChangeTabs: event("onDidChangeTabs") },
   showInputBox: ({ title, value }: { title?: string; value?: string }): Promise<unknown> => Promise.resolve(next(title ?? "", [value ?? ""])),
   showQuickPick: (items: Item[], { title, canPickMany }: { title?: string; canPickMany?: boolean }): Promise<unknown> => {

@@ -1,5 +1,5 @@
-// The changes of a session, hunk by hunk, and the user's decision on each.
-import { applyPatch, parsePatch, reversePatch } from "diff";
+// The changes of a session, and the user's decision on each.
+import { applyPatch, diffArrays, parsePatch, reversePatch } from "diff";
 import type { Change as ChangedFile } from "../protocol";
 
 /** A file that a turn has changed. */
@@ -8,12 +8,13 @@ export type { Change as ChangedFile } from "../protocol";
 /** A hunk. Lines count from 1. If a side has no lines, its start is the line before. */
 export type Hunk = ChangedFile["hunks"][number];
 
-/** A part of a change with a decision of its own: a hunk, or the change of the mode. */
+/** A part of a change with a decision of its own: a hunk, one of the changes that it joins, or the change of the mode. */
 export type Part = Pick<Hunk, "id" | "state">;
 
 /** The parts of the change of a file. */
 export function partsOf({ hunks, mode }: Pick<ChangedFile, "hunks" | "mode">): Part[] {
-  return mode ? [mode, ...hunks] : hunks;
+  const parts = hunks.flatMap((hunk): Part[] => hunk.parts ?? [hunk]);
+  return mode ? [mode, ...parts] : parts;
 }
 
 /** What a user decides about a change: the verb of a method change.*. */
@@ -37,24 +38,84 @@ interface Extent {
   count: number;
 }
 
-/** The hunks of a file, each with its extent on one side. */
-export function extents({ hunks, diff }: Pick<ChangedFile, "hunks" | "diff">, side: Side): Array<{ hunk: Hunk; extent: Extent }> {
+/** A part of a change of text, with its lines. */
+export interface PlacedPart {
+  part: Part;
+  extent: Extent;
+}
+
+/** The parts of the text of a file, in order, each with its extent on one side. */
+export function extents({ hunks, diff }: Pick<ChangedFile, "hunks" | "diff">, side: Side): PlacedPart[] {
   const around = contexts(diff);
-  return hunks.map((hunk, i) => {
-    const [start, count] = side === "before" ? [hunk.old_start, hunk.old_lines] : [hunk.new_start, hunk.new_lines];
+  return hunks.flatMap((hunk, i) => {
     const { before, after } = around[i] ?? { before: 0, after: 0 };
-    // If a side has no lines, start is the line before.
-    return { hunk, extent: { line: Math.max(0, start - 1 + before), count: Math.max(0, count - before - after) } };
+    return hunk.parts?.map((part) => ({ part, extent: extentOf(part, side) })) ?? [{ part: hunk, extent: extentOf(hunk, side, before, after) }];
   });
 }
 
-/** The hunk at a line, from 0. last is the last line of the side: lines deleted at the end of the file count as this line. */
-export function hunkAt(file: Pick<ChangedFile, "hunks" | "diff">, side: Side, line: number, last = Number.POSITIVE_INFINITY): Hunk | undefined {
-  const found = extents(file, side).find(({ extent: { line: from, count } }) => {
+/** extentOf returns the lines of a side, without the context. If the side has no lines, its start is the line before. */
+function extentOf(of: Omit<Hunk, "id" | "state" | "added" | "removed" | "parts">, side: Side, before = 0, after = 0): Extent {
+  const [start, lines] = side === "before" ? [of.old_start, of.old_lines] : [of.new_start, of.new_lines];
+  return { line: lines === 0 ? start : start - 1 + before, count: Math.max(0, lines - before - after) };
+}
+
+/** The part at a line, from 0. last is the last line of the side: lines deleted at the end of the file count as this line. */
+export function partAt(placed: readonly PlacedPart[], line: number, last = Number.POSITIVE_INFINITY): Part | undefined {
+  const found = placed.find(({ extent: { line: from, count } }) => {
     const first = Math.min(from, last);
     return first <= line && line < first + Math.max(1, count);
   });
-  return found?.hunk;
+  return found?.part;
+}
+
+/** The most lines that differ between a changed file and its text in an editor. Beyond that, the search for the changes would take too long. */
+const mostEdits = 2_000;
+
+/** The undecided and reverted parts of a change, where the file's text now has them. A part whose lines were edited since has no place. */
+export function placesIn(file: Pick<ChangedFile, "hunks" | "diff" | "before" | "after">, text: string): PlacedPart[] {
+  const decided = asDecided(file);
+  const now = text.split("\n");
+  const moved = movedLines(decided.lines, now);
+  if (!moved) return [];
+  return decided.placed.flatMap(({ part, extent: { line, count } }) => {
+    // The lines before and behind a removal have to be next to each other.
+    const from = count === 0 ? line - 1 : line;
+    const first = from < 0 ? -1 : moved[from];
+    const rest = count === 0 ? 1 : count - 1;
+    const isWhole = first !== undefined && Array.from({ length: rest }, (_, i) => from + i + 1).every((old) => (old < decided.lines.length ? moved[old] : now.length) === first + old - from);
+    return isWhole && part.state !== "accepted" ? [{ part, extent: { line: count === 0 ? first + 1 : first, count } }] : [];
+  });
+}
+
+/** asDecided returns the lines of a file with the user's decisions, and its parts there. */
+function asDecided(file: Pick<ChangedFile, "hunks" | "diff" | "before" | "after">): { lines: string[]; placed: PlacedPart[] } {
+  const [before, after] = [(file.before ?? "").split("\n"), (file.after ?? "").split("\n")];
+  const lines: string[] = [];
+  const olds = extents(file, "before");
+  let done = 0;
+  const placed = extents(file, "after").map(({ part, extent: { line, count } }, i) => {
+    for (; done < line && done < after.length; done++) lines.push(after[done]!);
+    const old = olds[i]!.extent;
+    const chosen = part.state === "reverted" ? before.slice(old.line, old.line + old.count) : after.slice(line, line + count);
+    const extent = { line: lines.length, count: chosen.length };
+    for (const one of chosen) lines.push(one);
+    done = line + count;
+    return { part, extent };
+  });
+  for (; done < after.length; done++) lines.push(after[done]!);
+  return { lines, placed };
+}
+
+/** movedLines returns where a text now has the lines of another. undefined: they differ too much. */
+function movedLines(old: readonly string[], now: readonly string[]): Array<number | undefined> | undefined {
+  const steps = diffArrays([...old], [...now], { maxEditLength: mostEdits });
+  let line = 0;
+  return steps?.flatMap(({ added, removed, count }) => {
+    if (removed) return Array<undefined>(count).fill(undefined);
+    const from = line;
+    line += count;
+    return added ? [] : Array.from({ length: count }, (_, i) => from + i);
+  });
 }
 
 /** contexts counts the context lines before and after the change in each hunk of a unified diff. */

@@ -106,6 +106,7 @@ export class Bridge {
     const { hub, session, handlers } = this.options;
     if (hub.state.is === "ready") await this.follow(generation);
     const start = await handlers["panel.start"]();
+    this.scope.note(start.newSession?.before);
     if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has started again");
     this.started = true;
     // After the response, with which the page fills its prompt box.

@@ -74,6 +74,9 @@ export class Beginnings {
   }
 }
 
+/** How many items before a fork its page shows. */
+const itemsBefore = 60;
+
 /** What a page shows of a beginning. Requests the agents and their settings, if the daemon is ready. */
 export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
   const folder = vscode.Uri.file(chosen.folder);
@@ -87,6 +90,8 @@ export async function newSessionOf({ about = "", chosen: { worktree, agents: sev
   const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
   const folders = all.length > 1 ? all : [];
   if (connection.state.is !== "ready") return { about, folders, agents: [], ...place };
+  // Without them, the fork can still get its prompt.
+  const before = fork && (await connection.request("session.items", { session: fork.turn, limit: itemsBefore }).then(({ items }) => items, () => undefined));
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
   const configured = vscode.workspace.getConfiguration("duet", folder).get("agent", "");
   const remembered = available.some(({ name }) => name === lastAgent) ? lastAgent : "";
@@ -97,7 +102,7 @@ export async function newSessionOf({ about = "", chosen: { worktree, agents: sev
   const described = agent === "" ? undefined : await connection.request("agent.describe", { agent: place.chosen.agents ? agentOf(place.chosen.agents[0]!).agent : agent }).catch(() => undefined);
   // Several agents have Duet's own modes in common.
   const description = described && place.chosen.agents ? { agent, modes: described.modes.filter(({ by }) => by === "duet") } : described;
-  return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
+  return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(before && { before }), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
 }
 
 /** The first prompt of a session. */

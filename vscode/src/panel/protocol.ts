@@ -59,6 +59,8 @@ export interface PanelStart {
 export interface NewSession {
   /** Tells the user what the first prompt starts. */
   about: string;
+  /** The last items before the first prompt of a fork. */
+  before?: SessionItem[];
   /** The folders to choose from. Empty: the user has no choice. */
   folders: Array<{ path: string; name: string }>;
   /** Only the demo agent is installed. */
@@ -138,12 +140,16 @@ export interface PanelMethods {
   "panel.openAddress": { params: { approval: string }; result: { opened: boolean } };
   /** Opens what the tool of a question gets in an editor. There the user changes it, and allows the tool with it. */
   "panel.editInput": { params: { approval: string }; result: null };
-  /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. */
-  "panel.command": { params: { command: PanelCommand }; result: null };
+  /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. turn: for a command that is about one turn. */
+  "panel.command": { params: { command: PanelCommand; turn?: string }; result: null };
+  /** Inserts code in place of the selection in the text editor that was active last. */
+  "panel.insertCode": { params: { code: string }; result: null };
+  /** Runs code in a terminal of VS Code, in the agent's directory, after the user has confirmed it. */
+  "panel.runCode": { params: { code: string }; result: null };
 }
 
 /** The commands of the extension that a page may run. */
-export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.compareAttempts", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
+export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.editPrompt", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.compareAttempts", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 

@@ -6,9 +6,11 @@ import type { Documents } from "../documents";
 import type { Edits } from "../edits";
 import { agentOf } from "../hub/attempts";
 import { wholeOfParts, wholeOfPatch } from "../hub/changes";
-import { visible } from "../hub/groups";
+import { clipped, exactly, visible } from "../hub/groups";
 import type { Session } from "../hub/model";
+import { confirm } from "../messages";
 import { showUntrusted } from "../projects";
+import { sessionWith } from "../sessions";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
@@ -41,6 +43,9 @@ const longestHistory = 100;
 
 /** The longest of these prompts, in characters. */
 const longestPrompt = 20_000;
+
+/** The longest command that a dialog shows in whole, in characters. */
+const longestCommand = 2_000;
 
 /** Creates the methods for the page of a panel. */
 export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, edits, compare, onError }: RequestParts): PanelHandlers {
@@ -173,10 +178,32 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       await edits.open(project, (await connection.request("approval.get", { approval: id })).approval, await folder());
       return null;
     },
-    "panel.command": async ({ command }) => {
+    "panel.command": async ({ command, turn }) => {
       if (!panelCommands.includes(command)) throw new RPCError(ErrorCode.InvalidParams, `panel.command: a panel may not ask for ${command}; it may for ${panelCommands.join(", ")}`);
       const needsNoSession: PanelCommand[] = ["duet.setUpAgent", "duet.restart", "duet.showLog"];
-      await (needsNoSession.includes(command) ? vscode.commands.executeCommand(command) : vscode.commands.executeCommand(command, await panel.askSession()));
+      if (needsNoSession.includes(command)) await vscode.commands.executeCommand(command);
+      else if (turn === undefined) await vscode.commands.executeCommand(command, await panel.askSession());
+      else {
+        const { turn: of } = await connection.request("turn.get", { turn: await panel.scope.checkTurn(turn) });
+        await vscode.commands.executeCommand(command, { project, session: await sessionWith(project, of.session_uuid) }, of.turn_uuid);
+      }
+      return null;
+    },
+    "panel.insertCode": async ({ code }) => {
+      const inserted = text(code, "code");
+      if (!panel.editor) throw new RPCError(ErrorCode.InvalidParams, "there is no text editor: open a file first");
+      const { document, selection } = panel.editor;
+      const shown = vscode.window.visibleTextEditors.find((editor) => editor.document === document);
+      const editor = await vscode.window.showTextDocument(document, { selection, ...(shown?.viewColumn !== undefined && { viewColumn: shown.viewColumn }) });
+      if (!(await editor.edit((edit) => edit.replace(selection, inserted)))) throw new RPCError(ErrorCode.InvalidParams, `${document.fileName} cannot be edited`);
+      return null;
+    },
+    "panel.runCode": async ({ code }) => {
+      const command = text(code, "code").replace(/\n+$/, "");
+      if ((await confirm("run this in a terminal?", clipped(exactly(command), longestCommand), "Run")) !== "Run") return null;
+      const terminal = vscode.window.createTerminal({ name: "Duet", cwd: await folder() });
+      terminal.show(true);
+      terminal.sendText(command);
       return null;
     },
   };

@@ -37,6 +37,8 @@ export class Scope {
   private readonly known: Set<string>;
   private readonly approvals = new Set<string>();
   private readonly attachments = new Set<string>();
+  /** The turns whose items the page has, also of the sessions that its session was forked from. */
+  private readonly shown = new Set<string>();
 
   constructor(
     private readonly session: string,
@@ -74,7 +76,12 @@ export class Scope {
     return id;
   }
 
-  /** Notes the attachments in a result or an event of the session. */
+  /** Checks that a page shows a turn, of this session or of one that it was forked from, and returns its uuid. */
+  async checkTurn(id: unknown): Promise<string> {
+    return typeof id === "string" && this.shown.has(id) ? id : this.uuidOf(id, "panel.command", "turn");
+  }
+
+  /** Notes the attachments and the turns in a result or an event of the session. */
   note(value: unknown): void {
     const open = [value];
     for (let i = 0; i < open.length; i++) {
@@ -82,6 +89,7 @@ export class Scope {
       if (typeof next !== "object" || next === null) continue;
       for (const [name, of] of Object.entries(next)) {
         if (name === "attachment_id" && typeof of === "string") this.attachments.add(of);
+        else if (name === "turn_uuid" && typeof of === "string") this.shown.add(of);
         else open.push(of);
       }
     }

@@ -81,6 +81,11 @@ export class Contents {
     return this.gatesNow;
   }
 
+  /** The prompt that began a turn. Later ones were sent during the turn. undefined: it is not loaded, or the turn had none. */
+  promptOf(turn: string): Entry | undefined {
+    return this.all.list.find((entry) => entry.kind === "prompt" && entry.turn === turn);
+  }
+
   entry(key: string): Entry | undefined {
     return this.all.get(key);
   }

@@ -1,7 +1,9 @@
 // The views of the entries of a session.
+import type { PanelCommand } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
+import type { IconName } from "./dom";
 import type { Entry } from "./entries";
 import { objectsOf, stringOf } from "./json";
 import { nameOf } from "./output";
@@ -62,15 +64,25 @@ class PromptView implements View {
   private readonly cut = make("div", { class: "cut-text" });
   private readonly pictures = make("div", { class: "attachments" });
   private readonly note = make("p", { class: "note" });
+  /** Shown while the pointer is over the prompt, or the focus in it. */
+  private readonly tools: HTMLElement;
 
   constructor(
     private readonly entry: Entry,
     private readonly actions: Actions,
   ) {
-    this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.cut, this.pictures, this.note);
+    const tool = (icon: IconName, name: string, command: PanelCommand): HTMLElement => button({ icon, name, press: () => actions.command(command, entry.turn) });
+    this.tools = make(
+      "div", { class: "prompt-actions", is: { role: "group", "aria-label": "Of this prompt" } },
+      tool("rewind", "Go back to before this prompt", "duet.rewind"),
+      tool("edit", "Edit this prompt and send it again", "duet.editPrompt"),
+      tool("fork", "Fork after this prompt", "duet.fork"),
+    );
+    this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.cut, this.pictures, this.note, this.tools);
   }
 
   update(): undefined {
+    this.tools.hidden = this.entry.withdrawn || this.entry.parent !== undefined || this.actions.contents.promptOf(this.entry.turn) !== this.entry;
     setLongText(this.text, this.entry.text);
     showCut(this.cut, this.entry, this.actions);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));

@@ -1,7 +1,7 @@
 // The page's requests to the extension (src/panel/protocol.ts): loads the pages of a session, and sends prompts.
 import { limitLevels } from "../hub/depth";
 import { sessionWithQueue } from "../hub/model";
-import type { Draft, ItemKey, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
+import type { Draft, ItemKey, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod, PromptContent } from "../panel/protocol";
 import type { SessionItem } from "../protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
@@ -9,6 +9,8 @@ import { keyOf } from "./contents";
 import type { Contents } from "./contents";
 import { button, make } from "./dom";
 import type { Entry } from "./entries";
+import { stringOf } from "./json";
+import type { Data } from "./json";
 import { UnknownOutcome } from "./promptbox";
 import type { SessionState } from "./session";
 import type { Transcript } from "./transcript";
@@ -18,6 +20,7 @@ const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
   "panel.openAddress": 0,
   "panel.openLink": 0,
   "panel.command": 0,
+  "panel.runCode": 0,
   "panel.choose": 0,
   "session.set": 0,
 };
@@ -108,8 +111,12 @@ export class Pages {
   }
 
   /** Loads older pages until they have an item. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
-  async find(item: ItemKey): Promise<string | undefined> {
-    const key = keyOf(item);
+  find(item: ItemKey): Promise<string | undefined> {
+    return this.reach(keyOf(item));
+  }
+
+  /** Loads older pages until they have an entry. Resolves with its key; undefined: it is not there, or cannot be loaded. */
+  async reach(key: string): Promise<string | undefined> {
     for (let before: number | undefined; !this.contents.entry(key) && before !== this.before; ) {
       before = this.before;
       await this.older();
@@ -208,6 +215,20 @@ export async function sendPrompt(host: Host, contents: Contents, pages: Pages, s
     if (!(await arrived(pages, looked + contents.turns.queued.length, text, (turn, key) => turns.has(turn) && (!now || messages.has(key))))) throw error;
     return {};
   }
+}
+
+/** The content of a sent prompt, to send it again. Rejects if the daemon does not have all of it. */
+export async function contentAgain(attached: readonly Data[], pages: Pages): Promise<PromptContent[]> {
+  return Promise.all(attached.map(async (attachment): Promise<PromptContent> => {
+    const [type, id, uri, mimeType] = ["type", "attachment_id", "uri", "mime_type"].map((name) => stringOf(attachment[name]));
+    const name = stringOf(attachment["name"]);
+    if (type === "resource_link" && uri !== undefined) return { type, uri, name: name ?? uri, ...(mimeType !== undefined && { mimeType }) };
+    const data = id === undefined ? undefined : (await pages.picture(id, mimeType ?? ""))?.replace(/^[^,]*,/, "");
+    if (data === undefined) throw new Error(`its attachment ${name ?? uri ?? type ?? ""} is not there any more`);
+    if (type === "image" || type === "audio") return { type, data, mimeType: mimeType ?? "" };
+    const text = new TextDecoder().decode(Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0)));
+    return { type: "resource", resource: { uri: uri ?? "", text, ...(mimeType !== undefined && { mimeType }) } };
+  }));
 }
 
 /** A note about turns of other sessions that work in the same directory, from their numbers. Empty: none. */

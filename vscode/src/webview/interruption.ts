@@ -1,12 +1,17 @@
-// The row of an interrupted turn: why it was interrupted, and a button that continues it.
+// The row of an interrupted or failed turn: why it ended, and a button that continues it or sends its prompt again.
 import { button, make, setText } from "./dom";
+import type { Data } from "./json";
 
-/** An interrupted turn, the last one of its session. */
+/** An interrupted or failed turn, the last one of its session. */
 export interface Interruption {
-  /** Why it was interrupted, for the user. */
+  /** Whether the turn failed. Then its prompt is sent again. */
+  failed: boolean;
+  /** Why it ended, for the user. */
   reason: string;
-  /** The prompt that asks the agent to continue. */
+  /** The prompt that asks the agent to continue, or that of the failed turn. */
   prompt: string;
+  /** The attachments of that prompt. */
+  attached: readonly Data[];
 }
 
 const begin = "Continue where you left off. ";
@@ -37,9 +42,9 @@ export class InterruptionRow {
   private shown: Interruption | undefined;
   private busy = false;
 
-  /** send sends the prompt that continues the turn. */
-  constructor(private readonly send: (prompt: string) => Promise<void>) {
-    this.press = button({ class: "secondary", label: "Continue", tip: "Ask the agent to continue where it left off", press: () => void this.go() });
+  /** send sends the prompt that continues or repeats the turn. */
+  constructor(private readonly send: (interruption: Interruption) => Promise<void>) {
+    this.press = button({ class: "secondary", label: "Continue", press: () => void this.go() });
     this.element.append(this.text, this.press);
     this.element.hidden = true;
   }
@@ -48,14 +53,20 @@ export class InterruptionRow {
   update(interruption: Interruption | undefined): void {
     this.shown = interruption;
     this.element.hidden = interruption === undefined;
-    if (interruption) setText(this.text, `Interrupted: ${interruption.reason}`);
+    if (!interruption) return;
+    const { failed, reason } = interruption;
+    const name = failed ? "Failed" : "Interrupted";
+    this.element.setAttribute("aria-label", name);
+    setText(this.text, `${name}: ${reason}`);
+    setText(this.press.querySelector("span")!, failed ? "Try Again" : "Continue");
+    this.press.title = failed ? "Send the prompt again" : "Ask the agent to continue where it left off";
   }
 
   private async go(): Promise<void> {
     if (this.busy || !this.shown) return;
     // The button is not disabled, because a disabled button loses the focus.
     this.setBusy(true);
-    await this.send(this.shown.prompt).finally(() => this.setBusy(false));
+    await this.send(this.shown).finally(() => this.setBusy(false));
   }
 
   private setBusy(busy: boolean): void {

@@ -1,10 +1,11 @@
-// The page of a session panel, and the draft that it keeps.
+// The page of a session panel, and the draft and the place that it keeps.
 import type { Draft } from "../panel/protocol";
 import { webviewPageTransport } from "../rpc/index";
 import type { WebviewApi } from "../rpc/index";
 import { Host } from "./host";
 import { Panel } from "./panel";
 import type { Kept } from "./panel";
+import type { ReadingPlace } from "./transcript";
 
 declare function acquireVsCodeApi(): Api;
 
@@ -17,34 +18,47 @@ interface PageState {
   /** The extension finds the session by this when VS Code restores the panel. */
   place: { window: string; session: string } & Record<string, unknown>;
   kept?: Draft;
+  /** The place in the transcript. Absent: its end. */
+  reading?: ReadingPlace;
 }
 
 /** How long typing has to pause before the extension gets a draft with images or files, in milliseconds. */
 const pause = 400;
 
 /**
- * The draft of the page's prompt. The state of the page gets each change at once: it outlives a hidden panel. The
+ * The draft of the page's prompt, and the place in its transcript. The state of the page gets each change at once: it outlives a hidden panel. The
  * extension writes the draft to the disk (panel.keepDraft), where it outlives the window.
  */
 class KeptDraft implements Kept {
   private kept: Draft | undefined;
+  private reading: ReadingPlace | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly api: Api,
     private readonly host: Host,
-    private readonly place: PageState["place"],
+    private readonly session: PageState["place"],
   ) {
     const before = api.getState() as PageState | undefined;
     // The state counts in the same window only. After that window has ended, VS Code may have an older state than the extension.
     // In the side bar, it may be the state of the session before.
-    if (before?.place.window === place.window && before.place.session === place.session && isDraft(before.kept)) this.kept = before.kept;
+    if (before?.place.window === session.window && before.place.session === session.session && isDraft(before.kept)) this.kept = before.kept;
+    if (before?.place.session === session.session && isPlace(before.reading)) this.reading = before.reading;
     this.save();
     if (this.kept) this.store(this.kept);
   }
 
   get draft(): Draft | undefined {
     return this.kept;
+  }
+
+  get place(): ReadingPlace | undefined {
+    return this.reading;
+  }
+
+  keepPlace(place: ReadingPlace | undefined): void {
+    this.reading = place;
+    this.save();
   }
 
   keep(draft: Draft): void {
@@ -57,12 +71,16 @@ class KeptDraft implements Kept {
   }
 
   private save(): void {
-    this.api.setState({ place: this.place, ...(this.kept ? { kept: this.kept } : {}) } satisfies PageState);
+    this.api.setState({ place: this.session, ...(this.kept ? { kept: this.kept } : {}), ...(this.reading ? { reading: this.reading } : {}) } satisfies PageState);
   }
 
   private store(draft: Draft): void {
-    this.host.request("panel.keepDraft", { ...draft, session: this.place.session }).catch(() => undefined); // the page's state still has it
+    this.host.request("panel.keepDraft", { ...draft, session: this.session.session }).catch(() => undefined); // the page's state still has it
   }
+}
+
+function isPlace(value: ReadingPlace | undefined): boolean {
+  return typeof value?.key === "string" && typeof value.offset === "number";
 }
 
 function isDraft(value: Draft | undefined): boolean {

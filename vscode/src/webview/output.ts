@@ -6,7 +6,7 @@ import { clipped, visible } from "../hub/groups";
 import { button, cutBefore, fill, inTurns, loadButton, make, piecesOf } from "./dom";
 import type { FileDiff } from "./entries";
 import { highlighted, languageOf, whenSeen } from "./highlight";
-import type { Actions } from "./view";
+import type { Actions, CodeUse } from "./view";
 
 /** How much of a code block, and of each of its lines, is shown at first, in characters. */
 const longestBlock = 200_000;
@@ -19,7 +19,7 @@ export interface CodeBlock {
   append(text: string): void;
 }
 
-/** A block of code, with a button that copies it as it was written. */
+/** A block of code, with buttons that copy, insert and run it as it was written. */
 export function codeBlock(content: string, language: string): CodeBlock {
   let whole = "";
   let shown = 0;
@@ -57,7 +57,10 @@ export function codeBlock(content: string, language: string): CodeBlock {
   const element = make(
     "div",
     { class: "code-block" },
-    make("div", { class: "code-head" }, make("span", { class: "code-language", text: language }), copyButton(() => whole, "Copy code")),
+    make(
+      "div", { class: "code-head" }, make("span", { class: "code-language", text: language }),
+      useButton("insert", () => whole), shells.has(language.toLowerCase()) && useButton("run", () => whole), copyButton(() => whole, "Copy code"),
+    ),
     make("pre", { is: { tabindex: "0" } }, code),
     all,
   );
@@ -88,6 +91,34 @@ export function colourCode(within: ParentNode): void {
     const colour = uncoloured.get(block);
     if (colour) whenSeen(block, colour);
   }
+}
+
+/** The languages of code blocks that a terminal can run. */
+const shells = new Set(["sh", "bash", "zsh", "fish", "shell", "console", "powershell", "pwsh", "ps1", "bat", "cmd"]);
+
+const uses = { insert: { icon: "insert", name: "Insert code into the editor" }, run: { icon: "terminal", name: "Run code in a terminal" } } as const;
+
+/** A button whose press useCode handles. */
+function useButton(use: CodeUse, text: () => string): HTMLButtonElement {
+  const { icon, name } = uses[use];
+  const press = ({ target }: Event): void => void (target as Element).dispatchEvent(new CustomEvent<UsedCode>(usedCode, { bubbles: true, detail: { use, code: text() } }));
+  return button({ icon, name, class: "icon-button use-code", press });
+}
+
+/** The event of a button of a code block. */
+const usedCode = "duet-used-code";
+
+interface UsedCode {
+  use: CodeUse;
+  code: string;
+}
+
+/** Inserts or runs the code of a block in an element when the user presses its button. */
+export function useCode(root: HTMLElement, actions: Actions): void {
+  root.addEventListener(usedCode, (event) => {
+    const { use, code } = (event as CustomEvent<UsedCode>).detail;
+    actions.useCode(use, code);
+  });
 }
 
 /** A button that copies a text and confirms it. */

@@ -1,19 +1,21 @@
 // The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
 import type { Decision } from "../hub/questions";
-import type { Draft, ItemKey, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { Draft, ItemKey, PanelCommand, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
-import type { EventKind, HubEvent } from "../protocol";
+import type { EventKind, HubEvent, SessionItem } from "../protocol";
 import { RPCError } from "../rpc/index";
 import { catchChords } from "./chord";
 import { Composer } from "./composer";
 import { Contents } from "./contents";
 import { button, make, setText } from "./dom";
 import type { Entry } from "./entries";
-import { besideWords, deliveredWords, Pages, sendPrompt } from "./host";
+import { besideWords, contentAgain, deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
 import { InterruptionRow } from "./interruption";
+import type { Interruption } from "./interruption";
 import { objectOf } from "./json";
 import { UnknownOutcome } from "./promptbox";
+import { useCode } from "./output";
 import type { OpenQuestion, Outcome } from "./questions";
 import { QuestionBar, questionTitle } from "./questionview";
 import { Queue } from "./queue";
@@ -24,13 +26,17 @@ import type { SessionState } from "./session";
 import { newSettingsOf, SettingsBar, settingsOf } from "./settings";
 import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
-import type { Actions, Answered } from "./view";
+import type { ReadingPlace } from "./transcript";
+import type { Actions, Answered, CodeUse } from "./view";
 
-/** Keeps what is written in the prompt box while the page is hidden, and over a reload. */
+/** Keeps what is written in the prompt box and what the user reads, while the page is hidden and over a reload. */
 export interface Kept {
   /** The draft from before; undefined: this window has none. */
   readonly draft: Draft | undefined;
   keep(draft: Draft): void;
+  /** The place in the transcript from before. undefined: its end. */
+  readonly place: ReadingPlace | undefined;
+  keepPlace(place: ReadingPlace | undefined): void;
 }
 
 /** Events after which turn.get or approval.list has more data than the event. */
@@ -56,7 +62,7 @@ export class Panel implements Actions {
   private readonly composer: Composer;
   private readonly queue: Queue;
   private readonly settings: SettingsBar;
-  private readonly interruption = new InterruptionRow((prompt) => this.continue(prompt));
+  private readonly interruption = new InterruptionRow((interruption) => this.continue(interruption));
   private readonly announcer = new Announcer();
   private readonly about = make("p", { class: "note" });
   private readonly onlyDemo = make(
@@ -75,6 +81,9 @@ export class Panel implements Actions {
   private resting: ReturnType<typeof setTimeout> | undefined;
   private restUntil = 0;
   private refreshing: ReturnType<typeof setTimeout> | undefined;
+  private scrolling: ReturnType<typeof setTimeout> | undefined;
+  /** The place from before is shown, or there is none. */
+  private returned = false;
 
   constructor(
     root: HTMLElement,
@@ -108,12 +117,16 @@ export class Panel implements Actions {
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
+    useCode(this.transcript.element, this);
     catchChords();
     document.addEventListener("keydown", (event) => this.key(event));
     this.transcript.onTop = () => {
       if (!this.transcript.unfinished) void this.pages.older();
     };
-    this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
+    this.transcript.onScroll = () => {
+      this.bar.update((id) => this.transcript.sees(id));
+      this.keepPlace();
+    };
     host.on("event", (event) => {
       this.contents.apply(event);
       this.announcer.event(event);
@@ -152,9 +165,16 @@ export class Panel implements Actions {
     if (isFirst) this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
     this.host.request("panel.context", {}).then((context) => this.composer.setContext(context), () => undefined); // prompts need no editor
-    if (this.start.newSession) this.transcript.setOlder(this.about, this.onlyDemo);
+    if (this.start.newSession) this.drawBefore(this.start.newSession.before);
     await this.connected(this.start.connection);
     this.changed();
+  }
+
+  /** drawBefore shows what the first prompt starts: below the turns that it continues, or alone. */
+  private drawBefore(items: readonly SessionItem[] = []): void {
+    if (items.length > 0) this.contents.load(items);
+    if (items.length > 0) this.transcript.setEnd(this.about, this.onlyDemo);
+    else this.transcript.setOlder(this.about, this.onlyDemo);
   }
 
   announce(text: string): void {
@@ -181,8 +201,12 @@ export class Panel implements Actions {
     this.call("panel.openLink", { url });
   }
 
-  command(command: Parameters<Actions["command"]>[0]): void {
-    this.call("panel.command", { command });
+  command(command: PanelCommand, turn?: string): void {
+    this.call("panel.command", { command, ...(turn !== undefined && { turn }) });
+  }
+
+  useCode(use: CodeUse, code: string): void {
+    this.call(use === "insert" ? "panel.insertCode" : "panel.runCode", { code });
   }
 
   focusPrompt(): void {
@@ -251,7 +275,25 @@ export class Panel implements Actions {
       this.banner.replaceChildren(make("p", { text: `The session could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
+    await this.showPlace();
     await this.showWanted();
+  }
+
+  /** keepPlace stores the place in the transcript when the view rests. Until the place from before is shown, that one counts. */
+  private keepPlace(): void {
+    clearTimeout(this.scrolling);
+    if (this.returned) this.scrolling = setTimeout(() => this.kept.keepPlace(this.transcript.place), collect);
+  }
+
+  /** showPlace returns to the place from before, once, and loads older pages for it. */
+  private async showPlace(): Promise<void> {
+    const { place } = this.kept;
+    if (this.returned || !this.pages.loaded) return;
+    this.returned = true;
+    if (place === undefined || this.wanted !== undefined) return;
+    const key = await this.pages.reach(place.key).catch(() => undefined);
+    if (key !== undefined) this.transcript.showPlace(place);
+    this.changed();
   }
 
   /** showWanted shows the wanted item, and loads older pages for it. */
@@ -308,6 +350,7 @@ export class Panel implements Actions {
     if (this.start.newSession) {
       const { text: prompt, content } = draft;
       const { beside } = await this.host.request("panel.launch", { prompt, ...(content.length > 0 && { content }) });
+      this.transcript.setEnd();
       await this.open();
       return besideWords(beside);
     }
@@ -318,13 +361,13 @@ export class Panel implements Actions {
     return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.contents.turns.active === active, content: draft.content.length > 0 });
   }
 
-  /** Continues an interrupted turn. */
-  private async continue(prompt: string): Promise<void> {
+  /** Continues an interrupted turn, or sends the prompt of a failed one again. */
+  private async continue({ failed, prompt, attached }: Interruption): Promise<void> {
     try {
-      await this.send({ text: prompt, content: [] }, false);
+      await this.send({ text: prompt, content: await contentAgain(attached, this.pages) }, false);
       this.focusPrompt();
     } catch (error) {
-      this.composer.box.fail(error instanceof UnknownOutcome ? error.message : `It was not continued: ${(error as Error).message}`);
+      this.composer.box.fail(error instanceof UnknownOutcome ? error.message : `It was not ${failed ? "sent" : "continued"}: ${(error as Error).message}`);
     }
   }
 

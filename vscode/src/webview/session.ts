@@ -75,11 +75,22 @@ export function sessionOf(known: SessionState | undefined, contents: Contents): 
   };
 }
 
-/** The interrupted last turn of a session. undefined: it was not interrupted, or a turn or a question came after it. */
-export function interruptionOf(known: SessionState | undefined, { turns, questions }: Contents): Interruption | undefined {
-  if (known?.state !== "interrupted" || turns.last !== known.turn_uuid || turns.active !== undefined || turns.queued.length > 0 || questions.length > 0) return undefined;
-  const reason = interruptionReason(known.error, turns.reason(known.turn_uuid));
-  return { reason, prompt: continuePrompt(reason, known.prompt ?? "") };
+/** The interrupted or failed last turn of a session. undefined: it ended otherwise, or a turn or a question came after it. */
+export function interruptionOf(known: SessionState | undefined, contents: Contents): Interruption | undefined {
+  const { turns, questions } = contents;
+  if (!known || turns.last !== known.turn_uuid || turns.active !== undefined || turns.queued.length > 0 || questions.length > 0) return undefined;
+  const prompt = known.prompt ?? "";
+  switch (known.state) {
+    case "interrupted": {
+      const reason = interruptionReason(known.error, turns.reason(known.turn_uuid));
+      return { failed: false, reason, prompt: continuePrompt(reason, prompt), attached: [] };
+    }
+    case "failed":
+    case "timed_out":
+      return { failed: true, reason: known.error || turnWords(known.state).text, prompt, attached: contents.promptOf(known.turn_uuid)?.attachments ?? [] };
+    default:
+      return undefined;
+  }
 }
 
 /** The text of a state, including background work, and its id for the style sheet. */

@@ -21,12 +21,19 @@ const settling = 1_000;
 /** The distance from the beginning, in pixels, at which older pages are loaded. */
 const nearTop = 400;
 
+/** A place in a transcript: an entry, and where its top is below that of the view, in pixels. */
+export interface ReadingPlace {
+  key: string;
+  offset: number;
+}
+
 /** The list of entries and questions, and its scroll position. */
 export class Transcript {
   readonly element: HTMLElement;
   private readonly log = make("div", { class: "log", is: { role: "log", "aria-label": "Transcript", "aria-live": "off", "aria-relevant": "additions" } });
   private readonly loose = make("div", { class: "questions loose" });
   private readonly older = make("div", { class: "older", is: { role: "status" } });
+  private readonly ending = make("div", { class: "older" });
   private readonly jump: HTMLButtonElement;
   private readonly stretches = new Stretches(this.log);
   private readonly views: Views;
@@ -35,6 +42,8 @@ export class Transcript {
   private wanted: { id: string; answer: string | undefined } | undefined;
   /** The entry to show once it is drawn, by its key. */
   private sought: string | undefined;
+  /** The place to return to once its entry is drawn. */
+  private returning: ReadingPlace | undefined;
   private readonly dirty = new Set<string>();
   private orderChanged = false;
   private following = true;
@@ -60,7 +69,7 @@ export class Transcript {
     private readonly hidden: (entry: Entry) => boolean,
   ) {
     this.views = new Views(actions);
-    this.element = make("main", { class: "transcript", is: { tabindex: "-1" } }, this.older, this.log, this.loose);
+    this.element = make("main", { class: "transcript", is: { tabindex: "-1" } }, this.older, this.log, this.loose, this.ending);
     this.jump = button({ class: "jump", icon: "down", label: "Newest", press: () => this.toEnd() });
     this.jump.hidden = true;
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
@@ -80,6 +89,42 @@ export class Transcript {
     return this.jump;
   }
 
+  /** What the user reads. undefined: the view is at the end, and follows it. */
+  get place(): ReadingPlace | undefined {
+    const { top } = this.element.getBoundingClientRect();
+    const seen = this.following ? undefined : this.stretches.below(top);
+    const key = seen instanceof HTMLElement ? seen.dataset["key"] : undefined;
+    return key === undefined ? undefined : { key, offset: Math.round(seen!.getBoundingClientRect().top - top) };
+  }
+
+  /** Scrolls to a place, once its entry is drawn. */
+  showPlace(place: ReadingPlace): void {
+    this.following = false;
+    this.returning = place;
+    this.drawPlace(true);
+  }
+
+  /** drawPlace scrolls to the wanted place if its entry is drawn. more: it may still be. */
+  private drawPlace(more: boolean): void {
+    const { key, offset } = this.returning!;
+    const element = this.views.known(key)?.element;
+    if (!element?.isConnected) {
+      if (more) return;
+      this.returning = undefined;
+      return this.toEnd();
+    }
+    this.returning = undefined;
+    this.following = false;
+    this.jump.hidden = false;
+    // Only entries near the view have their real height, so the first scroll may miss.
+    const scroll = (): void => void (this.element.scrollTop += element.getBoundingClientRect().top - this.element.getBoundingClientRect().top - offset);
+    scroll();
+    requestAnimationFrame(() => {
+      scroll();
+      requestAnimationFrame(scroll);
+    });
+  }
+
   /** Whether some loaded entries are not drawn yet. */
   get unfinished(): boolean {
     return this.orderChanged;
@@ -88,6 +133,12 @@ export class Transcript {
   /** Sets the note above the first entry, such as a button for older entries. */
   setOlder(...children: Array<Node | string>): void {
     this.older.replaceChildren(...children);
+  }
+
+  /** Sets the note after the last entry. */
+  setEnd(...children: Array<Node | string>): void {
+    this.ending.replaceChildren(...children);
+    if (this.following) this.pin();
   }
 
   /** Draws changes. Returns true if there is more to draw in the next frame. */
@@ -105,6 +156,7 @@ export class Transcript {
     if (changes.questions || changes.order || changes.keys.size > 0) this.drawQuestions();
     if (this.following) this.pin();
     if (this.sought !== undefined) this.drawSought(more);
+    if (this.returning !== undefined) this.drawPlace(more);
     return more;
   }
 

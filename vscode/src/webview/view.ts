@@ -1,5 +1,6 @@
 // The interfaces between the parts of the page: views of entries, and the actions of the panel.
 import type { Decision } from "../hub/questions";
+import type { PanelCommand } from "../panel/protocol";
 import type { Contents } from "./contents";
 import type { Entry, FileDiff } from "./entries";
 import type { OpenQuestion, Outcome } from "./questions";
@@ -29,6 +30,9 @@ export interface Answered {
   why?: string;
 }
 
+/** What the panel does with the code of a message. */
+export type CodeUse = "insert" | "run";
+
 /** The actions of the panel, for its parts. */
 export interface Actions {
   readonly contents: Contents;
@@ -38,7 +42,10 @@ export interface Actions {
   openPatch(path: string, patch: string): void;
   openChanges(path?: string): void;
   openLink(url: string): void;
-  command(command: "duet.setUpAgent" | "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.rewind" | "duet.land" | "duet.discardWorktree" | "duet.openWorktree" | "duet.compareAttempts" | "duet.showChanges"): void;
+  /** Runs a command of the extension, for the session or for one of its turns. */
+  command(command: PanelCommand, turn?: string): void;
+  /** Inserts code into the text editor that was active last, or runs it in a terminal. */
+  useCode(use: CodeUse, code: string): void;
   /** Sends a decision. With opens, the extension first opens the question's address in the browser. */
   answer(question: OpenQuestion, decision: Decision, opens?: boolean): Promise<Answered>;
   /** Opens the input of a question's tool in an editor. Resolves with why that failed, for the user; empty: it is open. */

@@ -87,6 +87,44 @@ for (const [way, up] of ways) {
   });
 }
 
+test("what the user reads is in the same place after a reload, also on an older page; the end stays the end", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      for (let i = 1; i <= 500; i++) host.items.push({ turn_uuid: "run", created_at: "2026-01-02T03:04:05Z", type: "message", role: "assistant", key: `m${i}`, seq: i, id: i, text: `Message ${i}\n\n${"Some words of it. ".repeat((i * 7) % 90)}` });
+    },
+  });
+  const reading = (): Promise<{ key: string; offset: number } | undefined> => page.evaluate(() => {
+    const { top } = document.querySelector(".transcript")!.getBoundingClientRect();
+    const seen = [...document.querySelectorAll<HTMLElement>(".entry")].find((entry) => entry.getBoundingClientRect().bottom > top);
+    return seen && { key: seen.dataset["key"]!, offset: Math.round(seen.getBoundingClientRect().top - top) };
+  });
+  const kept = (): Promise<unknown> => page.evaluate(() => (window.host.state as { reading?: { key: string } }).reading?.key);
+  await page.locator('[data-key="m500"]').waitFor();
+  await page.getByRole("button", { name: "Show older messages" }).evaluate((button: HTMLElement) => button.click());
+  await page.locator('[data-key="m240"]').waitFor({ state: "attached" });
+  await page.locator(".transcript").evaluate((element) => element.dispatchEvent(new PointerEvent("pointerdown")));
+  await page.locator('[data-key="m240"]').evaluate((element) => element.scrollIntoView({ block: "start" }));
+  await page.waitForFunction(() => (window.host.state as { reading?: unknown }).reading !== undefined);
+  await page.waitForTimeout(500);
+  const before = await reading();
+  assert.equal(await kept(), before!.key);
+  await page.reload();
+  await page.locator(`[data-key="${before!.key}"]`).waitFor();
+  await page.waitForFunction((key) => {
+    const { top } = document.querySelector(".transcript")!.getBoundingClientRect();
+    return [...document.querySelectorAll<HTMLElement>(".entry")].find((entry) => entry.getBoundingClientRect().bottom > top)?.dataset["key"] === key;
+  }, before!.key);
+  assert.ok(Math.abs((await reading())!.offset - before!.offset) <= 2, JSON.stringify([before, await reading()]));
+  await page.waitForTimeout(500);
+  assert.equal(await kept(), before!.key);
+
+  await page.getByRole("button", { name: "Newest" }).click();
+  await page.waitForFunction(() => (window.host.state as { reading?: unknown }).reading === undefined);
+  await page.reload();
+  await page.locator('[data-key="m500"]').waitFor();
+  assert.equal(await page.getByRole("button", { name: "Newest" }).isVisible(), false);
+});
+
 test("a scroll bar leaves the end, though what it brings into view is lower than it was thought to be", async () => {
   const page = await writing();
   await page.locator(".transcript").evaluate((transcript) => {

@@ -236,6 +236,23 @@ test("code is copied as it was written", async () => {
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "make \u200Btest\n");
 });
 
+test("code is inserted into the editor, and a shell's is run in a terminal, as it was written", async () => {
+  const page = await working();
+  await say(page, "```sh\nmake \u200Btest\n```\n\n```ts\nlet a;\n```");
+  const [insert, run] = [page.getByRole("button", { name: "Insert code into the editor" }), page.getByRole("button", { name: "Run code in a terminal" })];
+  assert.deepEqual([await insert.count(), await run.count()], [2, 1]);
+  await run.press("Enter");
+  await insert.last().press("Enter");
+  await page.evaluate(() => {
+    window.host.answers["panel.insertCode"] = () => {
+      throw new Error("there is no text editor: open a file first");
+    };
+  });
+  await insert.first().click();
+  await page.getByText("there is no text editor: open a file first").waitFor();
+  assert.deepEqual([await callsOf(page, "panel.runCode"), await callsOf(page, "panel.insertCode")], [[{ code: "make \u200Btest\n" }], [{ code: "let a;\n" }, { code: "make \u200Btest\n" }]]);
+});
+
 test("a tool's long output has its head and its tail, and all of it when that is asked for", async () => {
   const page = await working();
   const lines = Array.from({ length: 5_000 }, (_, i) => `line ${i}`);

@@ -42,6 +42,25 @@ function newSession(host: FakeHost): void {
 const box = (page: Page): ReturnType<Page["getByRole"]> => page.getByRole("textbox", { name: "Prompt" });
 const selects = (page: Page): Promise<string[]> => page.getByRole("combobox").evaluateAll((all) => all.map((one) => `${one.getAttribute("aria-label")}: ${(one as HTMLSelectElement).selectedOptions[0]!.text}`));
 
+test("a fork shows the last turns that it continues, before its first prompt", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      const item = (key: string, role: string, text: string): Record<string, unknown> => ({ turn: "11.1", turn_uuid: "earlier", turn_state: "completed", created_at: "2026-01-02T03:04:05Z", updated_at: "2026-01-02T03:04:05Z", type: "message", key, role, text });
+      const before = [item("p1", "user", "Fix the lexer"), item("m1", "assistant", "It skips comments now.")] as never[];
+      host.start = { ...host.start, newSession: { about: "Your first prompt starts a fork.", before, folders: [], agents: [], chosen: { folder: "/home/alice/parser" } } };
+    },
+  });
+  const about = page.getByText("Your first prompt starts a fork.");
+  await about.waitFor();
+  const said = page.getByText("It skips comments now.");
+  await said.waitFor();
+  assert.ok((await about.boundingBox())!.y > (await said.boundingBox())!.y, "it stands below them");
+  await page.getByRole("article", { name: "You" }).hover();
+  await page.getByRole("button", { name: "Fork after this prompt" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
+  assert.deepEqual(await callsOf(page, "panel.command"), [{ command: "duet.fork", turn: "earlier" }]);
+});
+
 test("where only the demo agent is installed, the panel says so and leads to others", async () => {
   const page = await pages.open({ prepare: newSession });
   await page.getByText("Your first prompt starts a session in parser.").waitFor();

@@ -7,6 +7,7 @@ import type { FakeHost } from "./pages/panelhost";
 import { callsOf, problemsOf, startPages, tell } from "./panelpage";
 import type { PanelPages } from "./panelpage";
 import { scene } from "./scene";
+import type { Theme } from "./themes";
 
 declare const window: { host: FakeHost };
 
@@ -63,6 +64,78 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   await head.getByRole("button", { name: "Fork the session" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
+});
+
+test("the prompt of a turn has its actions, by the pointer and by the keyboard", async () => {
+  const page = await pages.open({ prepare: scene });
+  const prompt = page.getByRole("article", { name: "You" }).first();
+  const actions = prompt.getByRole("group", { name: "Of this prompt" });
+  const opacity = (): Promise<string> => actions.evaluate((element) => getComputedStyle(element).opacity);
+  await prompt.waitFor();
+  await page.mouse.move(0, 0);
+  assert.equal(await opacity(), "0");
+  await prompt.hover();
+  assert.equal(await opacity(), "1");
+  await page.mouse.move(0, 0);
+  const names = ["Go back to before this prompt", "Edit this prompt and send it again", "Fork after this prompt"];
+  await actions.getByRole("button", { name: names[0]! }).focus();
+  assert.equal(await opacity(), "1");
+  for (const name of names) {
+    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-label")), name);
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+  }
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.command").length === 3);
+  assert.deepEqual(await callsOf(page, "panel.command"), ["duet.rewind", "duet.editPrompt", "duet.fork"].map((command) => ({ command, turn: "run" })));
+
+  // What the user sends during a turn begins none.
+  await tell(page, "item.added", { type: "message", role: "user", key: "p2", text: "Also in strings" });
+  await page.getByText("Also in strings").waitFor();
+  assert.equal(await page.getByRole("group", { name: "Of this prompt" }).count(), 1);
+});
+
+test("the prompt of a failed turn is sent again, with its attachments", async () => {
+  const page = await pages.open({ prepare: scene });
+  await page.getByRole("banner").getByText("waits for your answer").waitFor();
+  const again = page.getByRole("group", { name: "Failed" }).getByRole("button", { name: "Try Again" });
+  assert.equal(await again.count(), 0);
+  await page.evaluate(() => {
+    window.host.session = { ...window.host.session, prompt: "Make the parser accept comments", error: "the model is overloaded" };
+    window.host.event("turn.state", { state: "failed", error: "the model is overloaded" });
+  });
+  await page.getByRole("group", { name: "Failed" }).getByText("Failed: the model is overloaded").waitFor();
+  await again.press("Enter");
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.prompt"));
+  const [sent] = await callsOf(page, "session.prompt");
+  const [image] = sent!["content"] as Array<Record<string, string>>;
+  assert.deepEqual([sent!["prompt"], image!["type"], image!["mimeType"], image!["data"]!.length > 50], ["Make the parser accept comments", "image", "image/png", true]);
+});
+
+test("the prompt of a failed turn is not sent without an attachment that is gone", async () => {
+  const page = await pages.open({ prepare: scene });
+  await page.getByRole("banner").getByText("waits for your answer").waitFor();
+  await page.evaluate(() => {
+    window.host.answers["attachment.get"] = () => {
+      throw new Error("gone");
+    };
+    window.host.items[0]!["attachments"] = [{ type: "image", attachment_id: "blue", mime_type: "image/png", name: "blue.png" }];
+    window.host.session = { ...window.host.session, prompt: "Look", error: "lost" };
+    window.host.event("item.changed", { type: "message", role: "user", key: "p1", text: "Look", attachments: window.host.items[0]!["attachments"] });
+    window.host.event("turn.state", { state: "failed", error: "lost" });
+  });
+  await page.getByRole("button", { name: "Try Again" }).click();
+  await page.getByText("It was not sent: its attachment blue.png is not there any more").waitFor();
+  assert.deepEqual(await callsOf(page, "session.prompt"), []);
+});
+
+test("insertions and removals have borders of their own in high contrast", async () => {
+  const borders = async (theme: Theme): Promise<string[]> => {
+    const page = await pages.open({ prepare: scene, theme });
+    await page.locator(".diff-lines > ins").first().waitFor();
+    await page.evaluate(() => document.querySelector(".diff-lines")!.append(document.createElement("del")));
+    return page.evaluate(() => ["ins", "del"].map((name) => getComputedStyle(document.querySelector(`.diff-lines > ${name}`)!).borderTopStyle));
+  };
+  assert.deepEqual([await borders("high-contrast"), await borders("dark")], [["solid", "dashed"], ["none", "none"]]);
 });
 
 for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
@@ -170,7 +243,7 @@ test("a turn that ended with its daemon can be continued after a reload, unless 
 
 test("in high contrast the icons of tool calls can be seen, also while they pulse", async () => {
   const page = await pages.open({ prepare: scene, theme: "high-contrast" });
-  const pencils = page.locator(".icon-edit");
+  const pencils = page.locator(".tool .icon-edit");
   await pencils.first().waitFor();
   const contrasts = await pencils.evaluateAll((all) =>
     all.map((pencil) => {

@@ -116,6 +116,38 @@ def test_items_count():
   assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));
 });
 
+test("changes with a line between them are decided apart in the editor of their file, and all files at once", async (t) => {
+  const { page, project, row, notification, panel, openViews, call, choose, picture } = await openWindow((end) => t.after(end), {
+    files: { "list.txt": "a\nb\nc\nd\ne\n", "other.txt": "one\n" },
+    prepare: addWriterAgent,
+  });
+  const text = (name: string): string => readFileSync(join(project.folder, name), "utf8");
+  const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".editor-instance .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) });
+  await openViews();
+  await page.locator(".monaco-button", { hasText: "New Session" }).waitFor(); // duet-rpc is there
+  await call("session.start", { agent: "writer", working_dir: project.folder, prompt: `Change two lines\n${JSON.stringify({ "list.txt": "a\nB\nc\nD\ne\n", "other.txt": "two\n" })}` });
+  await row("Done").click(); // shows its content
+  await row("Change two lines").click();
+  await panel.getByRole("button", { name: "Open file" }).first().click();
+  await eventually(async () => assert.equal(await lens("Revert").count(), 2));
+  await picture("editor-changes");
+  await lens("Revert").last().click();
+  await lens("Reverted · Reopen").waitFor();
+  assert.equal(text("list.txt"), "a\nB\nc\nd\ne\n");
+  await page.locator(".editor-instance .view-line").filter({ hasText: /^B$/ }).click();
+  await page.keyboard.press("Alt+q");
+  await page.keyboard.press("y");
+  await eventually(async () => assert.equal(await lens("Accept").count(), 0));
+  await picture("editor-changes-decided");
+
+  await choose("Duet: Revert All", "Change two lines");
+  await notification("2 of 2 files reverted").getByText("Undo").waitFor();
+  assert.deepEqual([text("list.txt"), text("other.txt")], ["a\nb\nc\nd\ne\n", "one\n"]);
+  await picture("editor-changes-all");
+  await notification("2 of 2 files reverted").getByText("Undo").click();
+  await eventually(() => assert.deepEqual([text("list.txt"), text("other.txt")], ["a\nB\nc\nD\ne\n", "two\n"]));
+});
+
 test("an agent works in a worktree: its branch and its files are shown, and its changes are landed and discarded", async (t) => {
   const { page, project, row, notification, panel, openViews, command, pick, picture } = await openWindow((end) => t.after(end), {
     agent: "writer",

@@ -1,7 +1,7 @@
 // Hunks of a change, as a diff editor shows them.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { decisionsFor, extents, hunkAt, partsOf, progressOf, wholeOfParts, wholeOfPatch } from "../../src/hub/changes";
+import { decisionsFor, extents, partAt, partsOf, placesIn, progressOf, wholeOfParts, wholeOfPatch } from "../../src/hub/changes";
 import type { Hunk } from "../../src/hub/changes";
 
 const hunk = (id: string, old: [number, number], now: [number, number], state = "open"): Hunk => ({ id, old_start: old[0], old_lines: old[1], new_start: now[0], new_lines: now[1], added: 0, removed: 0, state });
@@ -30,11 +30,11 @@ test("a hunk stands where something has changed, and not at the lines around it"
 });
 
 test("the cursor means the hunk in which it is, and no other one", () => {
-  const at = (line: number): string | undefined => hunkAt({ hunks, diff }, "after", line)?.id;
+  const at = (line: number): string | undefined => partAt(extents({ hunks, diff }, "after"), line)?.id;
   assert.deepEqual([0, 1, 2, 3, 21, 22, 99].map(at), [undefined, "first", "first", undefined, undefined, "second", undefined]);
   // If the last lines are deleted, the side ends there.
-  assert.equal(hunkAt({ hunks, diff }, "after", 21, 21)?.id, "second");
-  assert.equal(hunkAt({ hunks: [], diff: "" }, "after", 0), undefined);
+  assert.equal(partAt(extents({ hunks, diff }, "after"), 21, 21)?.id, "second");
+  assert.equal(partAt([], 0), undefined);
 });
 
 test("what was decided can be taken back alone, and is told in words", () => {
@@ -61,4 +61,37 @@ test("the change of a question is shown in the whole file; one that no longer fi
   assert.deepEqual(wholeOfPatch(after, patch), { before, after, is: "made" });
   assert.equal(wholeOfPatch("something else\n", patch), undefined);
   assert.deepEqual(wholeOfPatch("", "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+new\n"), { before: "", after: "new\n", is: "proposed" });
+});
+
+// Two changes with a line between them, a removal, and an insertion.
+const before = ["a", "b", "c", "d", "e", "f", "g", "h", ""].join("\n");
+const after = ["a", "B", "c", "D1", "D2", "e", "g", "h", "i", ""].join("\n");
+const joined = (...states: string[]): Hunk => ({
+  ...hunk("joined", [1, 8], [1, 9]),
+  parts: [
+    { id: "b", old_start: 2, old_lines: 1, new_start: 2, new_lines: 1, state: states[0] ?? "open" },
+    { id: "d", old_start: 4, old_lines: 1, new_start: 4, new_lines: 2, state: states[1] ?? "open" },
+    { id: "f", old_start: 6, old_lines: 1, new_start: 6, new_lines: 0, state: states[2] ?? "open" },
+    { id: "i", old_start: 8, old_lines: 0, new_start: 9, new_lines: 1, state: states[3] ?? "open" },
+  ],
+});
+const changed = (...states: string[]): { hunks: Hunk[]; diff: string; before: string; after: string } => ({ hunks: [joined(...states)], diff: "@@ -1,8 +1,9 @@\n", before, after });
+const places = (text: string, ...states: string[]): Record<string, number[]> => Object.fromEntries(placesIn(changed(...states), text).map(({ part, extent: { line, count } }) => [part.id, [line, count]]));
+
+test("the changes that a hunk joins are decided apart", () => {
+  assert.deepEqual(partsOf(changed()).map(({ id }) => id), ["b", "d", "f", "i"]);
+  assert.deepEqual(extents(changed(), "after").map(({ extent: { line, count } }) => [line, count]), [[1, 1], [3, 2], [6, 0], [8, 1]]);
+  assert.deepEqual(extents(changed(), "before").map(({ extent: { line, count } }) => [line, count]), [[1, 1], [3, 1], [5, 1], [8, 0]]);
+  assert.deepEqual([1, 2, 3, 4, 5, 6, 8].map((line) => partAt(extents(changed(), "after"), line)?.id), ["b", undefined, "d", "d", undefined, "f", "i"]);
+});
+
+test("the changes of a file have their places in its text as it is now", () => {
+  assert.deepEqual(places(after), { b: [1, 1], d: [3, 2], f: [6, 0], i: [8, 1] });
+  assert.deepEqual(places(`0\n${after.replace("D2", "mine")}`), { b: [2, 1], f: [7, 0], i: [9, 1] }, "one was edited, all have moved");
+  assert.deepEqual(places(after.replace("e\ng", "e\nmine\ng")), { b: [1, 1], d: [3, 2], i: [9, 1] }, "a line came where one was removed");
+  const [reverted] = [["a", "B", "c", "d", "e", "g", "h", "i", ""].join("\n")];
+  assert.deepEqual(places(reverted, "accepted", "reverted"), { d: [3, 1], f: [5, 0], i: [7, 1] }, "an accepted one needs no decision, a reverted one can be reopened");
+  assert.deepEqual(places("something else\n"), {});
+  const numbers = (mark: string): string => Array.from({ length: 3_000 }, (_, i) => `${mark}${i}`).join("\n");
+  assert.deepEqual(placesIn({ hunks: [hunk("all", [1, 3_000], [1, 3_000])], diff: "@@ -1,3000 +1,3000 @@\n", before: numbers("a"), after: numbers("b") }, numbers("c")), []);
 });

@@ -105,6 +105,45 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   assert.ok(page.notified.includes("event"), "its events reach the page");
   assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
   await assert.rejects(page.request("panel.launch", { prompt: "twice" }), /has started already/);
+
+  // A command may be about one turn of the session, and of no other one.
+  const { turn_uuid: foreign } = await hub.connection.request("session.start", { prompt: "quiet elsewhere", agent: "demo" });
+  await page.request("panel.command", { command: "duet.fork", turn: session.turn_uuid });
+  assert.deepEqual([executed.at(-1)![0], executed.at(-1)![2]], ["duet.fork", session.turn_uuid]);
+  await assert.rejects(page.request("panel.command", { command: "duet.fork", turn: foreign }), /is not of the session that this panel shows/);
+});
+
+test("code of a message replaces the selection of the editor, or runs in a terminal after a confirmation", async (t) => {
+  const { hub, open } = await opened(t);
+  const page = open({ title: "New session", chosen: { folder: hub.project.folder } });
+  await page.request("panel.start");
+  shown.length = answers.length = 0;
+  answers.push(undefined);
+  await page.request("panel.runCode", { code: "make \u202etest\n" });
+  assert.deepEqual(shown.map(({ text, labels, detail }) => [text, labels, detail]), [["Duet: run this in a terminal?", ["Run"], "make <U+202E>test"]], "nothing runs without the button");
+  answers.push("Run");
+  await page.request("panel.runCode", { code: "make\nmake test\n" });
+  assert.deepEqual(shown.at(-1), { text: "Duet", labels: ["make\nmake test"] });
+  await assert.rejects(page.request("panel.runCode", { code: 1 }), /code has to be a string/);
+
+  await assert.rejects(page.request("panel.insertCode", { code: "a" }), /there is no text editor: open a file first/);
+  const edits: unknown[] = [];
+  let editable = true;
+  const edit = (of: (builder: { replace: (at: unknown, text: string) => void }) => void): Promise<boolean> => {
+    of({ replace: (at, text) => edits.push([at, text]) });
+    return Promise.resolve(editable);
+  };
+  const editor = { document: { fileName: "a.ts", uri: Uri.file("/a.ts") }, selection: "the selection", viewColumn: 1, edit };
+  window.activeTextEditor = editor;
+  window.visibleTextEditors.push(editor);
+  t.after(() => {
+    window.activeTextEditor = undefined;
+    window.visibleTextEditors.length = 0;
+  });
+  await page.request("panel.insertCode", { code: "let a;\n" });
+  assert.deepEqual(edits, [["the selection", "let a;\n"]]);
+  editable = false;
+  await assert.rejects(page.request("panel.insertCode", { code: "b" }), /a\.ts cannot be edited/);
 });
 
 test("a new session gets a worktree if that is chosen, for this prompt alone; its files are those of the worktree", async (t) => {
@@ -235,8 +274,17 @@ test("a fork starts with its first prompt, and knows the session", async (t) => 
   const { newSession } = await page.request<PanelStart>("panel.start");
   assert.deepEqual([newSession!.about, newSession!.chosen.agent, newSession!.folders], ["It forks that.", "demo", []]);
   assert.ok(newSession!.agents.some(({ name }) => name === "demo"));
+  assert.deepEqual(newSession!.before!.filter(({ role }) => role === "user").map(({ text }) => text), ["quiet"], "the page has what the fork continues");
+  // A prompt of the original is forked in its own session.
+  const forked = async (): Promise<unknown[]> => {
+    await page.request("panel.command", { command: "duet.fork", turn: turn_uuid });
+    const [command, of, turn] = executed.at(-1)!;
+    return [command, (of as ProjectSession).session.session_uuid, turn];
+  };
+  assert.deepEqual(await forked(), ["duet.fork", session_uuid, turn_uuid]);
   await page.request("panel.choose", { mode: "plan" });
   await page.request("panel.launch", { prompt: "quiet more" });
+  assert.deepEqual(await forked(), ["duet.fork", session_uuid, turn_uuid]);
   assert.equal((await hub.connection.request("turn.get", { turn: page.session })).turn.mode, "plan");
   const { items } = await page.request<ItemList>("session.items", { session: page.session });
   assert.deepEqual(items.filter(({ role }) => role === "user").map(({ text }) => text), ["quiet", "quiet more"]);

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import type { TestContext } from "node:test";
-import { deleteSession, rename, revokeRules, rewind, ruleWords, search } from "../../src/sessions";
+import { deleteSession, editPrompt, rename, revokeRules, rewind, ruleWords, search } from "../../src/sessions";
 import { saved } from "../../src/editortools";
 import { choicesOf } from "../../src/hub/questions";
 import { nameOf } from "../../src/hub/groups";
@@ -107,6 +107,22 @@ test("the files of a session go back to before a prompt, and that is undone", as
   await rewind({ project: of, session }, panels);
   assert.deepEqual(shown.at(-1)!.labels, ["Restore All Files", "Keep the Files"]);
   assert.equal(begun[1]!.fork!.turn, session.turn);
+  assert.equal(readFileSync(demo, "utf8"), "mine");
+
+  // A panel names the turn, and no list asks for it.
+  const asked = shown.length;
+  const second = of.model.sessionOf({ session_uuid })!;
+  await editPrompt({ project: of, session: second }, panels, second.turn_uuid);
+  assert.deepEqual([begun[2]!.prompt, begun[2]!.fork!.turn, shown.length], ["and more", session.turn, asked]);
+  await editPrompt({ project: of, session: second }, panels, session.turn_uuid);
+  assert.deepEqual([begun[3]!.prompt, begun[3]!.fork], ["write it", undefined]);
+  assert.match(begun[3]!.about!, /from before 1\.1, in a new session\. The old session stays, too, and the files stay as they are/);
+  answers.push("and more");
+  await editPrompt({ project: of, session: second }, panels);
+  assert.deepEqual([begun[4]!.prompt, begun[4]!.fork!.turn, shown.at(-1)!.text], ["and more", session.turn, "Edit and send again which prompt of write it?"]);
+  answers.push("Keep the Files");
+  await rewind({ project: of, session: second }, panels, second.turn_uuid);
+  assert.deepEqual([begun[5]!.prompt, shown.at(-1)!.text], ["and more", 'Duet: go back to before "and more"?']);
   assert.equal(readFileSync(demo, "utf8"), "mine");
 });
 
