@@ -183,6 +183,11 @@ func (t *talking) footer() string {
 	if used, limit := protocol.Value(s.ContextTokens), protocol.Value(s.ContextSize); limit > 0 {
 		parts = append(parts, fmt.Sprintf("context %d %%", 100*used/limit))
 	}
+	if asks := t.talk.AsksElsewhere(); len(asks) == 1 {
+		parts = append(parts, fmt.Sprintf("session %d asks: /resume %d", asks[0], asks[0]))
+	} else if len(asks) > 1 {
+		parts = append(parts, fmt.Sprintf("%d other sessions ask: /resume %d", len(asks), asks[0]))
+	}
 	keys := "RET sends, C-d leaves"
 	if t.talk.IsBusy() {
 		keys = "C-c interrupts, RET queues, C-s sends now"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -70,7 +71,8 @@ type Talk struct {
 	queued  []queuedPrompt  // by this client
 	ran     []string        // the user's commands since the last prompt, with their outputs
 	news    talkNews
-	reports chan struct{} // an agent has reported something about its session; buffer of 1
+	reports chan struct{} // an agent has reported something about its session, or asks elsewhere changes; buffer of 1
+	asks    openQuestions // of all sessions
 
 	resizes <-chan os.Signal
 }
@@ -163,16 +165,23 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	if err != nil {
 		return err
 	}
+	open, _, err := hubclient.OpenApprovals(ctx, c, "")
+	if err != nil {
+		return err
+	}
+	t.asks.are(open)
 	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
-		Kinds: []string{protocol.KindTurnState, protocol.KindApprovalClosed, protocol.KindAgentSession}, Since: &seq,
+		Kinds: []string{protocol.KindTurnState, protocol.KindApprovalOpened, protocol.KindApprovalClosed, protocol.KindAgentSession}, Since: &seq,
 	}, func(e eventstream.Event) {
 		switch d := hubclient.DataOf(e).(type) {
 		case *protocol.AgentSessionEvent:
-			select {
-			case t.reports <- struct{}{}:
-			default: // the report before is not read yet
-			}
+			t.report()
+		case *protocol.ApprovalOpenedEvent:
+			t.asks.opened(d.ApprovalID, e.Session)
+			t.report()
 		case *protocol.ApprovalClosedEvent:
+			t.asks.closed(d.ApprovalID)
+			t.report()
 			t.news.add(e)
 		case *protocol.TurnStateEvent:
 			if d.State == hubclient.Starting || d.State == hubclient.Running {
@@ -733,6 +742,49 @@ func (t *Talk) resized() <-chan os.Signal {
 		return nil
 	}
 	return t.resizes
+}
+
+// report has the loop read what an agent has reported, and draw the footer.
+func (t *Talk) report() {
+	select {
+	case t.reports <- struct{}{}:
+	default: // the report before is not read yet
+	}
+}
+
+// openQuestions are the sessions of the open questions, by the ids of the questions.
+type openQuestions struct {
+	mu sync.Mutex
+	of map[string]int64 // guarded by mu
+}
+
+func (q *openQuestions) are(open []hubclient.Approval) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.of = make(map[string]int64, len(open))
+	for _, a := range open {
+		q.of[a.ApprovalID] = a.Session
+	}
+}
+
+func (q *openQuestions) opened(id string, session int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.of[id] = session
+}
+
+func (q *openQuestions) closed(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.of, id)
+}
+
+// AsksElsewhere returns the other sessions that have open questions, the oldest first.
+func (t *Talk) AsksElsewhere() []int64 {
+	t.asks.mu.Lock()
+	defer t.asks.mu.Unlock()
+	sessions := slices.Sorted(maps.Values(t.asks.of))
+	return slices.DeleteFunc(slices.Compact(sessions), func(n int64) bool { return n == t.Session.Session })
 }
 
 // reported returns a channel that says that an agent has reported something about its session. t may

@@ -185,6 +185,22 @@ func TestCommandsOfASession(t *testing.T) {
 	assert.Zero(t, p.status())
 }
 
+// The footer says which other sessions have a question, until it is answered.
+func TestASessionMentionsQuestionsOfOthers(t *testing.T) {
+	s := e2e.NewDaemonSite(e2e.Parallel(t))
+	p := startTalk(s, t, "prompt", "--agent", "scripted")
+	p.sees("scripted · " + idleFooter)
+	s.Run("prompt", "--background", "--agent", "scripted", "hello")
+	p.sees("scripted · session 1 asks: /resume 1 · " + idleFooter)
+	s.Run("prompt", "--background", "--agent", "scripted", "hello")
+	p.sees("scripted · 2 other sessions ask: /resume 1 · " + idleFooter)
+	s.Run("session", "interrupt", "1")
+	p.sees("scripted · session 2 asks: /resume 2 · " + idleFooter)
+	p.presses("/resume 2\r", "? Write demo.txt", "[?] Keys: ")
+	p.presses("n", "scripted · context 0 % · "+idleFooter)
+	p.leaves()
+}
+
 // A line that begins with ! is a command of the user. Its output goes along with the next prompt, once. C-c
 // interrupts the command, and not the session.
 func TestUserRunsCommandsInASession(t *testing.T) {

@@ -286,7 +286,7 @@ func TestAttempts(t *testing.T) {
 		p.sees("[?] Keys: ")
 		p.presses("y")
 	}
-	p.sees("choose one with")
+	p.sees("land one with")
 	assert.Equal(t, 0, p.status())
 	working := startTalk(s, t, "prompt", "-c", "quiet stream:1000000@1") // the last one, session 4
 	working.sees("agent other")
@@ -326,7 +326,7 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 	for ends := false; !ends; {
 		p.tty.Printed.Await(t, func(printed string) bool {
 			_, question, asks := strings.Cut(printed[p.read:], "[?] Keys: ")
-			ends = strings.Contains(printed[p.read:], "choose one with")
+			ends = strings.Contains(printed[p.read:], "land one with")
 			if asks && !ends {
 				p.read = len(printed) - len(question)
 			}
