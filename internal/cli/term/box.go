@@ -9,14 +9,13 @@ import (
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
-	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/clipperhouse/displaywidth"
 )
 
 // The prompt box: a text that the user edits at the bottom of the terminal.
 
 // A Box edits a text of any number of lines with the keys of Emacs and readline. It has a
-// history, and completes words. It reads and writes no terminal: Take takes the bytes of keys,
+// history, and completes words. It reads and writes no terminal: Take takes keys,
 // and Rows are what to draw. It is not safe for concurrent use.
 type Box struct {
 	// Complete returns the candidates for the end of a text, the cursor's line up to the cursor,
@@ -27,7 +26,6 @@ type Box struct {
 	Queues bool
 
 	area  textarea.Model
-	keys  keyDecoder
 	isC_x bool // C-x was pressed
 
 	history []string // the newest last
@@ -193,24 +191,16 @@ func (b *Box) isComplete() bool {
 	return slices.ContainsFunc(b.popup, func(c Candidate) bool { return strings.TrimRight(c.Text, " ") == word })
 }
 
-// Take handles input from the terminal, up to the first key that is for the owner. It returns
-// that key, and the input after it.
-func (b *Box) Take(input []byte) (BoxKey, []byte) {
-	for {
-		event, pasted, rest, ok := b.keys.next(input)
-		if !ok {
-			return NoKey, nil
-		}
-		input = rest
-		if pasted != "" {
-			b.insert(pasted)
-		}
-		if pressed, isKey := event.(uv.KeyPressEvent); isKey {
-			if owner := b.press(tea.KeyPressMsg(pressed)); owner != NoKey {
-				return owner, input
-			}
+// Take handles keys up to the first one that is for the owner. It returns that key, and the keys after it.
+func (b *Box) Take(keys []Key) (BoxKey, []Key) {
+	for i, k := range keys {
+		if k.Pasted != "" {
+			b.insert(k.Pasted)
+		} else if owner := b.press(k.press); owner != NoKey {
+			return owner, keys[i+1:]
 		}
 	}
+	return NoKey, nil
 }
 
 // press handles one key.

@@ -106,41 +106,86 @@ func (i *Input) Stop() (left []byte) {
 // from a terminal that delivers keys.
 func (i *Input) Before() []byte { return append(i.Stop(), typedAlready(i.terminal)...) }
 
-// keyDecoder splits input into keys and pasted texts.
-type keyDecoder struct {
+// A Key is a key that the user has pressed, or a text that they have pasted.
+type Key struct {
+	Pasted string
+
+	press tea.KeyPressMsg // if nothing was pasted
+}
+
+// Text returns what was typed or pasted, with RET as "\r". A special key is a text that no user types.
+func (k Key) Text() string {
+	switch name := k.name(); {
+	case k.Pasted != "":
+		return k.Pasted
+	case name == "enter":
+		return "\r"
+	case name == "ctrl+j":
+		return "\n"
+	case name == "ctrl+d":
+		return EndOfInput
+	case k.press.Text != "":
+		return k.press.Text
+	default:
+		return "\x1b" + name
+	}
+}
+
+// EndOfInput is what C-d types.
+const EndOfInput = "\x04"
+
+// name returns the name of the key, such as "ctrl+a", or "" for a pasted text.
+func (k Key) name() string {
+	if k.Pasted != "" {
+		return ""
+	}
+	return k.press.String()
+}
+
+// A Decoder turns the bytes of a terminal into keys. The bytes of a key, or of a pasted text, may come in parts.
+// The zero value is ready.
+type Decoder struct {
 	decoder uv.EventDecoder
 	pending []byte // an incomplete key
 	pasting []byte // the text that is being pasted; nil: none
 }
 
-// next returns the first key or pasted text, and the input after it. ok is false if it is
-// incomplete; the decoder then keeps the input. event is nil for a pasted text.
-func (d *keyDecoder) next(input []byte) (event uv.Event, pasted string, rest []byte, ok bool) {
+// IsPasting reports whether the end of a pasted text has not come yet.
+func (d *Decoder) IsPasting() bool { return d.pasting != nil }
+
+// Keys returns the keys that input completes.
+func (d *Decoder) Keys(input []byte) (keys []Key) {
 	input = append(d.pending, input...)
 	d.pending = nil
-	if begun, begins := bytes.CutPrefix(input, []byte(PasteStart)); begins && d.pasting == nil {
-		d.pasting, input = []byte{}, begun
-	}
-	switch {
-	case d.pasting != nil:
-		text, rest, ends := bytes.Cut(input, []byte(PasteEnd))
-		if !ends { // the end may have come in part
-			kept := partOf(input, PasteEnd)
-			d.pasting = append(d.pasting, input[:len(input)-kept]...)
-			d.pending = slices.Clone(input[len(input)-kept:])
-			return nil, "", nil, false
+	for len(input) > 0 {
+		if begun, begins := bytes.CutPrefix(input, []byte(PasteStart)); begins && d.pasting == nil {
+			d.pasting, input = []byte{}, begun
 		}
-		pasted = strings.ToValidUTF8(string(append(d.pasting, text...)), "\uFFFD")
-		d.pasting = nil
-		return nil, pasted, rest, true
-	case len(input) == 0:
-		return nil, "", nil, false
-	case isPartOfKey(input):
-		d.pending = slices.Clone(input)
-		return nil, "", nil, false
+		if d.pasting != nil {
+			text, rest, ends := bytes.Cut(input, []byte(PasteEnd))
+			if !ends { // the end may have come in part
+				kept := partOf(input, PasteEnd)
+				d.pasting = append(d.pasting, input[:len(input)-kept]...)
+				d.pending = slices.Clone(input[len(input)-kept:])
+				return keys
+			}
+			if pasted := append(d.pasting, text...); len(pasted) > 0 {
+				keys = append(keys, Key{Pasted: strings.ToValidUTF8(string(pasted), "\uFFFD")})
+			}
+			d.pasting, input = nil, rest
+			continue
+		}
+		if isPartOfKey(input) {
+			d.pending = slices.Clone(input)
+			return keys
+		}
+		n, event := d.decoder.Decode(input)
+		input = input[max(n, 1):]
+		if pressed, isKey := event.(uv.KeyPressEvent); isKey {
+			keys = append(keys, Key{press: tea.KeyPressMsg(pressed)})
+		}
 	}
-	n, event := d.decoder.Decode(input)
-	return event, "", input[max(n, 1):], true
+	return keys
 }
 
 // PasteOn has a terminal enclose pasted texts, and PasteOff ends that.
@@ -174,7 +219,6 @@ func isPartOfKey(input []byte) bool {
 // no terminal. The zero value is an empty line.
 type EditedLine struct {
 	area *textarea.Model // nil: empty
-	keys keyDecoder
 }
 
 // Text returns what was typed so far. Only a pasted text has newlines.
@@ -211,30 +255,23 @@ func (l *EditedLine) Set(text string) {
 	l.area = &area
 }
 
-// Take handles input up to the end of the line, and returns the input after it. isClosed reports
-// C-d in an empty line.
-func (l *EditedLine) Take(input []byte) (isComplete, isClosed bool, rest []byte) {
+// Take handles keys up to the end of the line, and returns the keys after it. isClosed reports C-d in an empty
+// line.
+func (l *EditedLine) Take(keys []Key) (isComplete, isClosed bool, rest []Key) {
 	if l.area == nil {
 		l.Set("")
 	}
-	for {
-		event, pasted, after, ok := l.keys.next(input)
-		if !ok {
-			return false, false, nil
-		}
-		input = after
-		pressed, isKey := event.(uv.KeyPressEvent)
-		if !isKey {
-			l.area.InsertString(strings.ReplaceAll(strings.ReplaceAll(pasted, "\r\n", "\n"), "\r", "\n"))
-			continue
-		}
-		switch name := pressed.String(); {
+	for i, k := range keys {
+		switch name := k.name(); {
+		case k.Pasted != "":
+			l.area.InsertString(strings.ReplaceAll(strings.ReplaceAll(k.Pasted, "\r\n", "\n"), "\r", "\n"))
 		case name == "enter", name == "ctrl+j":
-			return true, false, input
+			return true, false, keys[i+1:]
 		case name == "ctrl+d" && l.area.Length() == 0:
-			return true, true, input
+			return true, true, keys[i+1:]
 		default:
-			*l.area, _ = l.area.Update(tea.KeyPressMsg(pressed))
+			*l.area, _ = l.area.Update(k.press)
 		}
 	}
+	return false, false, nil
 }

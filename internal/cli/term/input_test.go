@@ -25,23 +25,31 @@ func TestLineIsEdited(t *testing.T) {
 		{[]string{"a\x1b[20", "0~b\r\nc\x7f\x1b[2", "01~d\rrest"}, "ab\ncd", "rest"},
 	} {
 		var l EditedLine
+		var d Decoder
 		for i, keys := range c.keys {
-			isComplete, isClosed, rest := l.Take([]byte(keys))
+			isComplete, isClosed, rest := l.Take(d.Keys([]byte(keys)))
 			assert.Equal(t, i == len(c.keys)-1, isComplete, "%q", c.keys)
 			assert.False(t, isClosed)
 			if isComplete {
-				assert.Equal(t, c.rest, string(rest))
+				assert.Equal(t, c.rest, typedText(rest))
 			}
 		}
 		assert.Equal(t, c.want, l.Text(), "%q", c.keys)
 	}
 	var l EditedLine
-	_, isClosed, _ := l.Take([]byte("\x04"))
+	_, isClosed, _ := l.Take(new(Decoder).Keys([]byte("\x04")))
 	assert.True(t, isClosed)
 	l = EditedLine{}
 	before, after := l.Cursor()
 	assert.Equal(t, []string{"", ""}, []string{before, after})
-	l.Take([]byte("\x1b[200~aä\nbö\x1b[201~c\x1b[D\x1b[D"))
+	l.Take(new(Decoder).Keys([]byte("\x1b[200~aä\nbö\x1b[201~c\x1b[D\x1b[D")))
 	before, after = l.Cursor()
 	assert.Equal(t, []string{"aä\nb", "öc"}, []string{before, after})
+}
+
+func typedText(keys []Key) (text string) {
+	for _, k := range keys {
+		text += k.Text()
+	}
+	return text
 }

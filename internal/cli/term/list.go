@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	uv "github.com/charmbracelet/ultraviolet"
 )
 
 // The list: the user chooses a line by typing a few letters.
@@ -14,12 +12,11 @@ import (
 const shownAtMost = 12
 
 // A List is lines, of which the user chooses one: typed letters narrow it. It reads and writes no terminal:
-// Take takes the bytes of keys, and Screen is what to print.
+// Take takes keys, and Screen is what to print.
 type List struct {
 	lines   []string
 	columns int
 	rows    int // number of visible lines
-	keys    keyDecoder
 
 	typed string
 	fit   []int // indexes of the lines that match the filter
@@ -50,27 +47,21 @@ next:
 	}
 }
 
-// Take handles input from the terminal. isDone means that the list is closed; chosen is the chosen line, or -1.
-func (l *List) Take(input []byte) (isDone bool, chosen int) {
-	for {
-		event, pasted, rest, ok := l.keys.next(input)
-		if !ok {
-			return false, -1
-		}
-		input = rest
-		if pressed, isKey := event.(uv.KeyPressEvent); isKey {
-			if isDone, chosen = l.press(pressed); isDone {
-				return true, chosen
-			}
-		} else if pasted != "" {
-			l.types(pasted)
+// Take handles keys. isDone means that the list is closed; chosen is the chosen line, or -1.
+func (l *List) Take(keys []Key) (isDone bool, chosen int) {
+	for _, k := range keys {
+		if k.Pasted != "" {
+			l.types(k.Pasted)
+		} else if isDone, chosen = l.press(k); isDone {
+			return true, chosen
 		}
 	}
+	return false, -1
 }
 
 // press handles one key.
-func (l *List) press(k uv.KeyPressEvent) (isDone bool, chosen int) {
-	switch k.String() {
+func (l *List) press(k Key) (isDone bool, chosen int) {
+	switch k.name() {
 	case "up", "ctrl+p":
 		l.at = max(0, l.at-1)
 	case "down", "ctrl+n":
@@ -89,7 +80,7 @@ func (l *List) press(k uv.KeyPressEvent) (isDone bool, chosen int) {
 		l.typed = ""
 		l.narrow()
 	default:
-		l.types(k.Text)
+		l.types(k.press.Text)
 	}
 	return false, -1
 }

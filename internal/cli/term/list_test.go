@@ -29,28 +29,29 @@ func TestTypingNarrowsList(t *testing.T) {
 		"\x1b[200~pea\x1b[201~\r":    1,
 	} {
 		l := fruits()
-		done, chosen := l.Take([]byte(keys))
+		done, chosen := l.Take(new(Decoder).Keys([]byte(keys)))
 		assert.True(t, done, "%q", keys)
 		assert.Equal(t, want, chosen, "%q", keys)
 	}
 	l := fruits()
-	l.Take([]byte("\x1b[")) // a key may come in parts
-	l.Take([]byte("B"))
-	done, chosen := l.Take([]byte("\r"))
+	var d Decoder
+	l.Take(d.Keys([]byte("\x1b["))) // a key may come in parts
+	l.Take(d.Keys([]byte("B")))
+	done, chosen := l.Take(d.Keys([]byte("\r")))
 	assert.True(t, done)
 	assert.Equal(t, 1, chosen)
 	l = fruits()
-	done, _ = l.Take([]byte("nothing of that\r"))
+	done, _ = l.Take(new(Decoder).Keys([]byte("nothing of that\r")))
 	assert.False(t, done, "there is nothing to choose")
 }
 
 func TestMarkedLineStaysVisible(t *testing.T) {
 	l := fruits()
 	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.Screen())
-	l.Take([]byte("\x0e\x0e"))
+	l.Take(new(Decoder).Keys([]byte("\x0e\x0e")))
 	assert.Equal(t, "  2 Pears, red\r\n> 3 Äpfel, grün\r\n4/4 ❯ ", l.Screen())
 	assert.Equal(t, "\r\x1b[2A\x1b[J", l.Cleared())
-	l.Take([]byte("plu"))
+	l.Take(new(Decoder).Keys([]byte("plu")))
 	assert.Equal(t, "> 4 Plums\r\n1/4 ❯ plu", l.Screen())
 	l.columns = 10
 	for line := range strings.SplitSeq(l.Screen(), "\r\n") {

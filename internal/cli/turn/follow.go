@@ -204,7 +204,7 @@ func (a *asker) pick(ctx context.Context, lines []string) (chosen int, err error
 		}
 	}, hide, func(input term.Typed) (isDone bool) {
 		hide()
-		isDone, chosen = list.Take(input.Keys)
+		isDone, chosen = list.Take(a.decode(input.Keys))
 		return isDone || input.Err != nil
 	})
 	return chosen, err

@@ -3,6 +3,7 @@ package turn
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
@@ -10,10 +11,10 @@ import (
 
 // typed is what the user typed for the focus of the keyboard.
 type typed struct {
-	text    string // a line, or a key
-	raw     []byte // keys for the prompt box
-	isShown bool   // the terminal has shown the line and its end
-	err     error  // the end of the input
+	text    string     // a line, or a key
+	keys    []term.Key // for the prompt box or the list
+	isShown bool       // the terminal has shown the line and its end
+	err     error      // the end of the input
 }
 
 // focus says who gets what the user types.
@@ -38,8 +39,8 @@ const (
 	hiddenLine      // the echo is off, except for newlines
 )
 
-// keyboard is the only reader of the terminal. Its focus gets what the user types. No read is bound to
-// a question, and an unfinished line is in memory: a question can end, or move to another line of the
+// keyboard is the only reader of the terminal, and decodes its bytes. Its focus gets the keys. No read is
+// bound to a question, and an unfinished line is in memory: a question can end, or move to another line of the
 // screen, at any time. A view keeps one keyboard for all turns.
 type keyboard struct {
 	terminal *os.File        // nil: there is none
@@ -50,8 +51,8 @@ type keyboard struct {
 	focus      focus
 	unfinished term.EditedLine // the line that the user is typing
 	keeps      bool            // there is a prompt box, and early is for its prompts
-	early      []byte          // typed for the next prompt, which has not got it yet
-	pasting    bool            // a text whose end has not arrived yet is being pasted at a question
+	early      []term.Key      // typed for the next prompt, which has not got it yet
+	decoder    term.Decoder
 	// meant is the question that was asked first since the user typed for the last time. What the
 	// user types now may be for this one, even if another one is asked meanwhile. It may be empty.
 	meant string
@@ -124,17 +125,28 @@ func (k *keyboard) stop() {
 	if k.input == nil {
 		return
 	}
-	k.keep(k.input.Stop())
+	k.keep(k.decode(k.input.Stop()))
 	if k.paste != nil {
 		k.paste(false)
 	}
 }
 
-// keep keeps input for the next prompt of a session.
-func (k *keyboard) keep(input []byte) {
+// keep keeps keys for the next prompt of a session.
+func (k *keyboard) keep(keys []term.Key) {
 	if k.keeps {
-		k.early = append(k.early, input...)
+		k.early = append(k.early, keys...)
 	}
+}
+
+// decode returns the keys in input. A terminal that delivers lines has edited them, and no key in them has a meaning.
+func (k *keyboard) decode(input []byte) []term.Key {
+	switch {
+	case k.mode == eachKey:
+		return k.decoder.Keys(input)
+	case len(input) == 0:
+		return nil
+	}
+	return []term.Key{{Pasted: string(input)}}
 }
 
 // setAside takes what the user has typed so far away from the next question. The next prompt of the
@@ -143,7 +155,7 @@ func (k *keyboard) setAside() {
 	if k.input == nil {
 		return
 	}
-	if k.keep(k.input.Before()); !k.keeps || k.mode != eachKey {
+	if k.keep(k.decode(k.input.Before())); !k.keeps || k.mode != eachKey {
 		term.DiscardTyped(k.terminal)
 	}
 }
@@ -151,7 +163,7 @@ func (k *keyboard) setAside() {
 // giveUp ends an unfinished line, whose question is gone. The next prompt of the session gets it.
 func (k *keyboard) giveUp() {
 	if text := k.unfinished.Text(); text != "" && k.focus != aSecret {
-		k.keep([]byte(term.PasteStart + text + term.PasteEnd))
+		k.keep([]term.Key{{Pasted: text}})
 	}
 	k.unfinished, k.focus = term.EditedLine{}, unfocused
 }
@@ -199,41 +211,46 @@ func (k *keyboard) continued() {
 	}
 }
 
-const endOfInput = "\x04" // what C-d types
-
 // take returns input in the form that the focus takes. ok is false if its line is not complete
 // yet.
 func (k *keyboard) take(input term.Typed) (line typed, ok bool) {
+	return k.takeKeys(k.decode(input.Keys), input.Err)
+}
+
+// takeKeys is take for keys that were decoded. err is the end of the input.
+func (k *keyboard) takeKeys(keys []term.Key, err error) (line typed, ok bool) {
 	switch k.focus {
 	case unfocused:
-		k.keep(input.Keys)
-		return typed{err: input.Err}, input.Err != nil
+		k.keep(keys)
+		return typed{err: err}, err != nil
 	case theBox, aList:
 		k.meant = ""
-		return typed{raw: input.Keys, err: input.Err}, true
+		return typed{keys: keys, err: err}, true
 	case aKey:
-		return k.takeKey(input), true
+		return k.takeKey(keys, err), len(keys) > 0 || err != nil || k.decoder.IsPasting()
 	case aLine, aSecret:
 	}
 	if k.mode == eachKey {
-		isComplete, isClosed, rest := k.unfinished.Take(input.Keys)
-		if !isComplete && input.Err == nil {
+		isComplete, isClosed, rest := k.unfinished.Take(keys)
+		if !isComplete && err == nil {
 			return typed{}, false
 		}
-		if line.err = input.Err; isClosed {
+		if line.err = err; isClosed {
 			line.err = io.EOF
 		}
 		line.text = strings.TrimSpace(k.unfinished.Text())
 		k.keep(rest)
 	} else {
-		text, rest, isComplete := strings.Cut(k.unfinished.Text()+string(input.Keys), "\n")
+		text, rest, isComplete := strings.Cut(k.unfinished.Text()+textOf(keys), "\n")
 		k.unfinished.Set(text)
-		if !isComplete && input.Err == nil {
+		if !isComplete && err == nil {
 			return typed{}, false
 		}
-		k.keep([]byte(rest))
+		if rest != "" {
+			k.keep([]term.Key{{Pasted: rest}})
+		}
 		if line.text, line.isShown = strings.TrimSpace(text), true; text == "" {
-			line.err = input.Err
+			line.err = err
 		}
 	}
 	k.unfinished = term.EditedLine{}
@@ -241,19 +258,28 @@ func (k *keyboard) take(input term.Typed) (line typed, ok bool) {
 }
 
 // takeKey takes a key, or all that was typed at once as one word. A pasted text answers nothing.
-func (k *keyboard) takeKey(input term.Typed) typed {
-	word := string(input.Keys)
-	if start := strings.LastIndex(word, term.PasteStart); start >= 0 || k.pasting {
-		k.keep(input.Keys)
-		k.pasting = !strings.Contains(word[max(start, 0):], term.PasteEnd)
+func (k *keyboard) takeKey(keys []term.Key, err error) typed {
+	word := textOf(keys)
+	isPasted := func(key term.Key) bool { return key.Pasted != "" }
+	if k.mode == eachKey && (k.decoder.IsPasting() || slices.ContainsFunc(keys, isPasted)) {
+		k.keep(keys)
 		word = ""
 	}
-	line := typed{text: strings.TrimSpace(word), err: input.Err}
-	if word == endOfInput {
+	line := typed{text: strings.TrimSpace(word), err: err}
+	if word == term.EndOfInput {
 		line.err = io.EOF
 	}
 	line.isShown = k.mode != eachKey || term.IsDumb() && strings.HasSuffix(word, "\n") // an editor's terminal sends lines and shows them itself
 	return line
+}
+
+// textOf returns what the keys typed.
+func textOf(keys []term.Key) string {
+	var b strings.Builder
+	for _, key := range keys {
+		b.WriteString(key.Text())
+	}
+	return b.String()
 }
 
 // fitting breaks the text before the cursor between its parts to fit into columns; 0 means

@@ -61,16 +61,20 @@ func TestUnfinishedLineSurvivesProgress(t *testing.T) {
 	assert.Empty(t, a.unfinished.Text())
 }
 
-// An answer from another client ends a line. The prompt box offers it as the next prompt.
+// An answer from another client ends a line, even in the middle of a pasted text. The prompt box offers all of
+// it as the next prompt.
 func TestUnfinishedLineIsKeptForThePrompt(t *testing.T) {
 	a, q, _ := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash"}})
 	types := onTerminal(t, a)
 	a.keeps, a.waiting, a.expected, a.seen = true, []asked{q}, aReason, map[string]bool{"12345678-9": true}
+	a.talk = &Talk{box: term.NewBox(nil)}
 	a.prompt()
 	types("use \x1b[200~git\nlog\x1b[201~")
+	types("\x1b[200~and")
 	a.resolved(&protocol.ApprovalClosedEvent{ApprovalID: "12345678-9", Status: "denied", DecidedBy: "user"})
 	assert.False(t, a.asks())
-	assert.Equal(t, "\x1b[200~use git\nlog\x1b[201~", string(a.early))
+	a.received(term.Typed{Keys: []byte(" more\x1b[201~")})
+	assert.Equal(t, []term.Key{{Pasted: "use git\nlog"}, {Pasted: "and more"}}, a.early)
 }
 
 // A released terminal has its modes again, and what the user types stays there.

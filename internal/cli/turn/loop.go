@@ -151,7 +151,7 @@ func (a *asker) input(ctx context.Context, input term.Typed) error {
 	case input.Err != nil && a.isHungUp():
 		return ErrHungUp
 	case a.talk != nil && (len(a.waiting) == 0 || !a.asks()):
-		return a.talk.received(ctx, a, input)
+		return a.talk.received(ctx, a, a.decode(input.Keys), input.Err)
 	}
 	line, ok := a.received(input)
 	switch {

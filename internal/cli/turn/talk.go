@@ -404,9 +404,9 @@ func (i *idle) wait(ctx context.Context) (bool, error) {
 		if len(a.early) == 0 {
 			return false, nil
 		}
-		early := term.Typed{Keys: a.early}
+		early := a.early
 		a.early = nil
-		if err := t.received(ctx, a, early); err != nil {
+		if err := t.received(ctx, a, early, nil); err != nil {
 			return true, err
 		}
 	}
@@ -448,10 +448,10 @@ func (t *Talk) cleared(a *asker) {
 	}
 }
 
-// received takes input for the next prompt.
-func (t *Talk) received(ctx context.Context, a *asker, input term.Typed) error {
+// received takes keys for the next prompt. end is the end of the input.
+func (t *Talk) received(ctx context.Context, a *asker, keys []term.Key, end error) error {
 	a.meant = ""
-	line, ok := a.take(input)
+	line, ok := a.takeKeys(keys, end)
 	if !ok {
 		return nil
 	}
@@ -487,7 +487,7 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 	if line.err != nil {
 		return ErrLeave
 	}
-	keys := append(a.early, line.raw...)
+	keys := append(a.early, line.keys...)
 	a.early, t.typedAt = nil, time.Now()
 	for {
 		if t.next != "" { // a prompt that follows in the same read belongs to that turn
@@ -660,7 +660,7 @@ func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
 	return t.asker.line(ctx, question, aKey)
 }
 
-// goesOn is called after an answer that is not for the agent, which C-c may have been.
+// goesOn forgets C-c after a question that is not the agent's: it was the answer.
 func (t *Talk) goesOn() {
 	if !t.asker.isToEnd {
 		t.asker.interrupts = false
