@@ -358,7 +358,7 @@ An agent that cannot receive a reason gets it as its next prompt."
   (when (duet-approval-question-p approval)
     (user-error "Answer a question with %s"
                 (duet-look-key #'duet-approval-respond 'duet-approval-map)))
-  (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
+  (let ((words (duet-approval--reason approval "Why not %s? The agent gets the reason: ")))
     (when (string-empty-p words)
       (user-error "Not denied: type a reason"))
     (duet-approval-send approval "deny" "Denied with a reason" :type "function_call"

@@ -183,6 +183,7 @@ func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *c
 var reviewKeys = []domain.Answer{
 	{Key: "y", Name: "accept", Words: "Accept", Meaning: "Keeps the change, and does not ask about it again."},
 	{Key: "n", Name: "revert", Words: "Revert", Meaning: "Takes the change back in the file."},
+	{Key: "s", Name: "split", Words: "Split", Meaning: "Asks about each change of the hunk alone."},
 	{Key: "l", Name: "later", Words: "Later", Meaning: "Leaves the change open, and shows the next."},
 	{Key: "q", Name: "quit", Words: "Quit", Meaning: "Leaves the changes that are open."},
 	{Key: "?", Name: "keys", Words: "Keys", Meaning: "Shows what the keys do."},
@@ -196,17 +197,22 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 	}
 	open := 0
 	for _, file := range files.Changes {
-		for _, part := range partsOf(file) {
+		for parts := partsOf(file); len(parts) > 0; {
+			part := parts[0]
+			parts = parts[1:]
 			if part.state != "open" {
 				continue
 			}
 			open++
 			view.ShowDiff(part.text)
-			decision, err := decide(ctx, view, ask)
-			if decision == "" || err != nil {
+			decision, err := decide(ctx, view, part, ask)
+			switch {
+			case decision == "" || err != nil:
 				return err
-			}
-			if decision == "later" {
+			case decision == "split":
+				parts = append(slices.Clone(part.changes), parts...)
+				continue
+			case decision == "later":
 				continue
 			}
 			if err := decideChange(ctx, c, decision, protocol.ChangeParams{Turn: protocol.Ref(id), Path: file.Path, Hunk: part.id}); err != nil {
@@ -220,8 +226,8 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 	return nil
 }
 
-// decide asks what becomes of a change; "" ends the review.
-func decide(ctx context.Context, view *turn.View, ask func(context.Context) (string, error)) (string, error) {
+// decide asks what becomes of a part of a change; "" ends the review.
+func decide(ctx context.Context, view *turn.View, of part, ask func(context.Context) (string, error)) (string, error) {
 	for {
 		answer, err := ask(ctx)
 		if err != nil {
@@ -232,6 +238,9 @@ func decide(ctx context.Context, view *turn.View, ask func(context.Context) (str
 		switch {
 		case word == "", i >= 0 && reviewKeys[i].Name == "quit":
 			return "", nil
+		case i >= 0 && reviewKeys[i].Name == "split" && len(of.changes) == 0:
+			view.Note("this is one change: there is nothing to split")
+			continue
 		case i >= 0 && reviewKeys[i].Name != "keys":
 			return reviewKeys[i].Name, nil
 		}
@@ -240,7 +249,10 @@ func decide(ctx context.Context, view *turn.View, ask func(context.Context) (str
 }
 
 // A part of a change is decided about at once. Its id is "" for a whole file.
-type part struct{ id, text, state string }
+type part struct {
+	id, text, state string
+	changes         []part // of a hunk that has several
+}
 
 // partsOf splits the change of a file into its hunks, each below the names of the file, and the
 // change of its mode. A file without hunks is one part.
@@ -251,19 +263,48 @@ func partsOf(file *protocol.Change) (list []part) {
 		content = "\nBinary file "
 	}
 	if at := strings.Index("\n"+text, content); file.Mode != nil && at >= 0 {
-		list = append(list, part{file.Mode.ID, text[:at], file.Mode.State})
+		list = append(list, part{id: file.Mode.ID, text: text[:at], state: file.Mode.State})
 		text = text[at:]
 	}
 	names, rest, found := strings.Cut(text, "\n@@ ")
 	hunks := strings.Split(rest, "\n@@ ")
 	switch {
 	case file.Binary:
-		return append(list, part{"", text, file.State})
+		return append(list, part{text: text, state: file.State})
 	case !found || len(hunks) > len(file.Hunks): // the hunks did not fit into the answer
-		return []part{{"", file.Diff, file.State}}
+		return []part{{text: file.Diff, state: file.State}}
 	}
 	for i, hunk := range hunks {
-		list = append(list, part{file.Hunks[i].ID, names + "\n@@ " + strings.TrimSuffix(hunk, "\n") + "\n", file.Hunks[i].State})
+		h := file.Hunks[i]
+		one := part{h.ID, names + "\n@@ " + strings.TrimSuffix(hunk, "\n") + "\n", h.State, changesOf(h, names, hunk)}
+		if slices.ContainsFunc(one.changes, func(c part) bool { return c.state != h.State }) { // some are decided
+			list = append(list, one.changes...)
+		} else {
+			list = append(list, one)
+		}
 	}
 	return list
+}
+
+// changesOf splits the text of a hunk into its changes, each with the unchanged lines around it.
+func changesOf(h protocol.Hunk, names, text string) (changes []part) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:]
+	at := 0
+	skip := func(while func(line string) bool) (from int) {
+		for from = at; at < len(lines) && while(lines[at]); at++ {
+		}
+		return from
+	}
+	isUnchanged := func(line string) bool { return strings.HasPrefix(line, " ") }
+	before := skip(isUnchanged)
+	old, now := h.OldStart, h.NewStart // of the first line of what is shown
+	for _, c := range h.Parts {
+		from, change := before, skip(func(line string) bool { return !isUnchanged(line) })
+		before = skip(isUnchanged)
+		above, below := change-from, at-before
+		header := fmt.Sprintf("@@ -%d,%d +%d,%d @@", old, above+c.OldLines+below, now, above+c.NewLines+below)
+		changes = append(changes, part{id: c.ID, text: names + "\n" + header + "\n" + strings.Join(lines[from:at], "\n") + "\n", state: c.State})
+		old, now = old+above+c.OldLines, now+above+c.NewLines
+	}
+	return changes
 }

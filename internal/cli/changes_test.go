@@ -19,17 +19,32 @@ func TestPartsOfAChange(t *testing.T) {
 		Mode:  &protocol.FileMode{ID: "m", Old: "100644", New: "100755", State: "reverted"},
 		Diff:  mode + names + first + second,
 	}
-	assert.Equal(t, []part{{"m", mode, "reverted"}, {"1", names + first, "open"}, {"2", names + second, "accepted"}}, partsOf(file))
+	assert.Equal(t, []part{{id: "m", text: mode, state: "reverted"}, {id: "1", text: names + first, state: "open"}, {id: "2", text: names + second, state: "accepted"}}, partsOf(file))
 	assert.Equal(t, "mode 100644 → 100755 +2", changeWords(file, "/p"))
 
 	file.Hunks = nil // they did not fit into the answer
-	assert.Equal(t, []part{{"", file.Diff, "open"}}, partsOf(file))
+	assert.Equal(t, []part{{id: "", text: file.Diff, state: "open"}}, partsOf(file))
 	file.Diff = mode
-	assert.Equal(t, []part{{"", mode, "open"}}, partsOf(file))
+	assert.Equal(t, []part{{id: "", text: mode, state: "open"}}, partsOf(file))
 	file.Mode, file.Hunks, file.Diff = nil, []protocol.Hunk{{ID: "1", State: "open"}}, names+first
-	assert.Equal(t, []part{{"1", names + first, "open"}}, partsOf(file))
+	assert.Equal(t, []part{{id: "1", text: names + first, state: "open"}}, partsOf(file))
 	file.Binary, file.Diff = true, "Binary file /p/x differs\n"
-	assert.Equal(t, []part{{"", file.Diff, "open"}}, partsOf(file))
+	assert.Equal(t, []part{{id: "", text: file.Diff, state: "open"}}, partsOf(file))
 	file.Mode, file.Diff = &protocol.FileMode{ID: "m", State: "open"}, mode+file.Diff
-	assert.Equal(t, []part{{"m", mode, "open"}, {"", "Binary file /p/x differs\n", "open"}}, partsOf(file))
+	assert.Equal(t, []part{{id: "m", text: mode, state: "open"}, {id: "", text: "Binary file /p/x differs\n", state: "open"}}, partsOf(file))
+}
+
+// A hunk with several changes is split into them. If some are decided already, the others are asked about.
+func TestChangesOfAHunk(t *testing.T) {
+	const names, hunk = "--- a/x\n+++ b/x", "\n@@ -1,6 +1,5 @@\n-one\n+ONE\n two\n-three\n four\n five\n-six\n+6\n\\ No newline at end of file\n"
+	one := part{id: "a", text: names + "\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n", state: "open"}
+	two := part{id: "b", text: names + "\n@@ -2,4 +2,3 @@\n two\n-three\n four\n five\n", state: "open"}
+	three := part{id: "c", text: names + "\n@@ -4,3 +3,3 @@\n four\n five\n-six\n+6\n\\ No newline at end of file\n", state: "open"}
+	file := &protocol.Change{Path: "/p/x", State: "open", Diff: names + hunk, Hunks: []protocol.Hunk{{ID: "1", OldStart: 1, NewStart: 1, State: "open", Parts: []protocol.HunkPart{
+		{ID: "a", OldStart: 1, OldLines: 1, NewStart: 1, NewLines: 1, State: "open"}, {ID: "b", OldStart: 3, OldLines: 1, NewStart: 2, State: "open"},
+		{ID: "c", OldStart: 6, OldLines: 1, NewStart: 5, NewLines: 1, State: "open"},
+	}}}}
+	assert.Equal(t, []part{{id: "1", text: names + hunk, state: "open", changes: []part{one, two, three}}}, partsOf(file))
+	file.Hunks[0].Parts[1].State, two.state = "accepted", "accepted"
+	assert.Equal(t, []part{one, two, three}, partsOf(file))
 }

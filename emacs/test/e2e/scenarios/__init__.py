@@ -1,6 +1,6 @@
 """Actions of users, and the screens that follow."""
 
-from scenarios import (agents, automation, changes, forms, lists, markdown, notifications, questions,  # noqa: F401
+from scenarios import (agents, automation, changes, day, forms, lists, markdown, notifications, questions,  # noqa: F401
                        quitting, readme, remote, replies, screens, search, secrets, sessions, terminals,
                        trust)
 
