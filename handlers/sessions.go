@@ -92,7 +92,7 @@ func (s sessions) turns(ctx context.Context, h *hub.Hub, before string, f domain
 	}
 	list := make([]*protocol.Turn, 0, len(found))
 	for _, one := range found {
-		t := s.turn(h, one)
+		t := currentTurn(h, one)
 		t.Gates = gates[one.Turn.ID]
 		list = append(list, t)
 	}
@@ -131,7 +131,7 @@ func (s sessions) whole(ctx context.Context, h *hub.Hub, id string) (*protocol.T
 	if err != nil {
 		return nil, err
 	}
-	t := s.turn(h, found)
+	t := currentTurn(h, found)
 	describeSession(t, known)
 	t.UnansweredServers = h.UnansweredServers(found.Turn.ID)
 	if t.Parent, err = h.Query().ParentName(ctx, found); err != nil {
@@ -208,7 +208,7 @@ func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (pro
 	if err != nil {
 		return protocol.SetSessionResult{}, err
 	}
-	one := []*protocol.Turn{turnOf(s, h.Latest())}
+	one := []*protocol.Turn{currentTurn(h, s)}
 	describeSession(one[0], known)
 	protocol.Fit(one, protocol.Room(ctx))
 	return protocol.SetSessionResult{Live: live, Turn: *one[0]}, nil

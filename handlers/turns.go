@@ -97,7 +97,7 @@ func (s sessions) waitTurn(ctx context.Context, h *hub.Hub, p protocol.TurnParam
 	if err != nil {
 		return protocol.TurnResult{}, err
 	}
-	t := s.turn(h, of)
+	t := currentTurn(h, of)
 	t.Gates, err = gatesOf(ctx, h, of)
 	protocol.Fit([]*protocol.Turn{t}, protocol.Room(ctx))
 	return protocol.TurnResult{Turn: *t}, err
@@ -224,8 +224,8 @@ func modeInForce(s domain.TurnInSession) string {
 	return is
 }
 
-// turn converts a turn at its current state.
-func (s sessions) turn(h *hub.Hub, of domain.TurnInSession) *protocol.Turn {
+// currentTurn converts a turn at its current state.
+func currentTurn(h *hub.Hub, of domain.TurnInSession) *protocol.Turn {
 	t := turnOf(of, h.Latest())
 	if silence, is := h.Intake().Silence(of.Turn.ID); is {
 		setSilence(t, silence)

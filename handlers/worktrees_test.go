@@ -110,6 +110,9 @@ func TestWorktreeOfASession(t *testing.T) {
 		return state
 	}
 	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, worktreeOf(id))
+	var set protocol.SetSessionResult
+	require.NoError(t, json.Unmarshal(c.ask("session.set", `{"session":"`+id+`","mode":"plan"}`), &set))
+	assert.Equal(t, &protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, set.Turn.Worktree)
 	named, hl := `{"session":"`+id+`"`, `{"session_id":"`+id+`"`
 
 	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"],"unfiltered":{"count":1,"first":["a.txt"]}}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
