@@ -41,7 +41,8 @@ func TestChangesOfAHunk(t *testing.T) {
 	two := part{id: "b", text: names + "\n@@ -2,4 +2,3 @@\n two\n-three\n four\n five\n", state: "open"}
 	three := part{id: "c", text: names + "\n@@ -4,3 +3,3 @@\n four\n five\n-six\n+6\n\\ No newline at end of file\n", state: "open"}
 	file := &protocol.Change{Path: "/p/x", State: "open", Diff: names + hunk, Hunks: []protocol.Hunk{{ID: "1", OldStart: 1, NewStart: 1, State: "open", Parts: []protocol.HunkPart{
-		{ID: "a", OldStart: 1, OldLines: 1, NewStart: 1, NewLines: 1, State: "open"}, {ID: "b", OldStart: 3, OldLines: 1, NewStart: 2, State: "open"},
+		{ID: "a", OldStart: 1, OldLines: 1, NewStart: 1, NewLines: 1, State: "open"},
+		{ID: "b", OldStart: 3, OldLines: 1, NewStart: 2, State: "open"},
 		{ID: "c", OldStart: 6, OldLines: 1, NewStart: 5, NewLines: 1, State: "open"},
 	}}}}
 	assert.Equal(t, []part{{id: "1", text: names + hunk, state: "open", changes: []part{one, two, three}}}, partsOf(file))
