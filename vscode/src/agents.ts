@@ -14,7 +14,7 @@ export const demo = "demo";
 export async function setUpAgent(project: Project, begin: () => void): Promise<void> {
   const { agents } = await project.connection.request("agent.list", {});
   const title = agents.some(({ available, name }) => available && name !== demo) ? "Which agent?" : "Only the demo agent is installed. Which agent do you want?";
-  const items = agents.map((agent) => ({ label: agent.title, description: stateOf(agent), agent }));
+  const items = agents.map((agent) => ({ label: agent.name, description: [...(agent.title === agent.name ? [] : [agent.title]), stateOf(agent)].join(" · "), agent }));
   const chosen = (await vscode.window.showQuickPick(items, { title, matchOnDescription: true }))?.agent;
   if (!chosen) return;
   if (!chosen.available) return install(chosen);
@@ -35,46 +35,46 @@ function stateOf({ available, trusted, signed_in }: Agent): string {
 }
 
 /** install runs the agent's known command in a terminal. The user sees it before and while it runs. */
-async function install({ title, install: how }: Agent): Promise<void> {
+async function install({ name, install: how }: Agent): Promise<void> {
   if (how === undefined || !how.startsWith("npm install ")) {
-    void inform(`to install ${title}, ${how ?? "see its own page"}`);
+    void inform(`to install ${name}, ${how ?? "see its own page"}`);
     return;
   }
   const run = "Install";
   const detail = `This runs in a terminal:\n\n${how}\n\nIt needs Node.js. When it is done, choose the agent again: you sign in to it then.`;
-  if ((await confirm(`install ${title}?`, detail, run)) !== run) return;
-  const terminal = vscode.window.createTerminal({ name: `Install ${title}` });
+  if ((await confirm(`install ${name}?`, detail, run)) !== run) return;
+  const terminal = vscode.window.createTerminal({ name: `Install ${name}` });
   terminal.show();
   terminal.sendText(how);
 }
 
-async function signIn({ connection, folder }: Project, { name, title }: Agent, begin: () => void): Promise<void> {
+async function signIn({ connection, folder }: Project, { name }: Agent, begin: () => void): Promise<void> {
   const working = <T>(what: string, work: () => Thenable<T>): Thenable<T> => vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: ${what}` }, work);
-  const { report } = await working(`asking ${title} whether you are signed in`, () => connection.request("agent.check", { agent: name }));
+  const { report } = await working(`asking ${name} whether you are signed in`, () => connection.request("agent.check", { agent: name }));
   const signed = report.signed_in === "yes" || report.signed_in === "not_needed";
-  const state = signed ? (report.account ? `you are signed in to ${title} as ${report.account}` : `${title} is ready`) : report.signed_in === "no" ? `you are not signed in to ${title}` : `${title} does not say whether you are signed in`;
+  const state = signed ? (report.account ? `you are signed in to ${name} as ${report.account}` : `${name} is ready`) : report.signed_in === "no" ? `you are not signed in to ${name}` : `${name} does not say whether you are signed in`;
   const [session, login] = ["New Session", "Sign In"];
   const buttons = [...(report.methods.length > 0 ? [login] : []), ...(report.signed_in === "no" ? [] : [session])];
   const pressed = await inform(state, ...(signed ? [session] : buttons));
   if (pressed === session) begin();
   if (pressed !== login) return;
-  const method = await pickMethod(title, report.methods);
+  const method = await pickMethod(name, report.methods);
   if (method?.type === "terminal") {
     const terminal = vscode.window.createTerminal({
-      name: `Sign in to ${title}`, cwd: folder.uri, shellPath: await connection.program(), shellArgs: ["agents", "login", name, "--method", method.id],
+      name: `Sign in to ${name}`, cwd: folder.uri, shellPath: await connection.program(), shellArgs: ["agents", "login", name, "--method", method.id],
     });
     terminal.show();
   } else if (method?.type === "env_var") {
     const wanted = (method.missing ?? method.variables ?? []).join(" and ");
-    void inform(`${title} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
+    void inform(`${name} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
   } else if (method) {
-    await working(`signing in to ${title}, which may open your browser`, () => connection.request("agent.login", { agent: name, method: method.id }));
-    if ((await inform(`you are signed in to ${title}`, session)) === session) begin();
+    await working(`signing in to ${name}, which may open your browser`, () => connection.request("agent.login", { agent: name, method: method.id }));
+    if ((await inform(`you are signed in to ${name}`, session)) === session) begin();
   }
 }
 
-async function pickMethod(title: string, methods: readonly Method[]): Promise<Method | undefined> {
+async function pickMethod(name: string, methods: readonly Method[]): Promise<Method | undefined> {
   if (methods.length === 1) return methods[0];
   const items = methods.map((method) => ({ label: method.name, ...(method.description === undefined ? {} : { detail: method.description }), method }));
-  return (await vscode.window.showQuickPick(items, { title: `How do you sign in to ${title}?` }))?.method;
+  return (await vscode.window.showQuickPick(items, { title: `How do you sign in to ${name}?` }))?.method;
 }

@@ -5,6 +5,7 @@ import { hasFailed, isAlive, isInterruptible, labelOf, short } from "./hub/group
 import { choicesOf, titleOf } from "./hub/questions";
 import { inform, notice, warn } from "./messages";
 import type { Link } from "./messages";
+import { turnStateWords } from "./protocol";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 /** The actions that notifications need. */
@@ -86,7 +87,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     const failed = hasFailed(session);
     if (["interrupted", "cancelled"].includes(session.state) || isShown(of)) return; // the user did that, or sees it
     const label = labelOf(session, session.turn);
-    const message = failed ? `${label} has failed${session.error ? `: ${session.error}` : ""}` : `${label} is done`;
+    const message = failed ? `${label} has failed${session.error ? `: ${session.error}` : ""}` : `${label} is ${turnStateWords.completed}`;
     notifyDesktop(message);
     const pressed = failed ? await warn(message, show) : await inform(message, show);
     if (pressed === show) open(of);

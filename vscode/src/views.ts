@@ -86,9 +86,9 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     if (!node) {
       const sessions = this.projects.sessions.map((of) => this.nodeOf(of));
       const withArchive = vscode.workspace.getConfiguration("duet").get("showArchived", false);
-      return grouped(sessions.map(({ session }) => session))
+      return grouped(sessions.map(({ session }) => session), Date.now())
         .filter(({ id }) => withArchive || id !== "archived")
-        .map((group) => ({ group, sessions: sessions.filter(({ session }) => group.sessions.includes(session)) }));
+        .map((group) => ({ group, sessions: group.sessions.map((session) => sessions.find((of) => of.session === session)!) }));
     }
     return "group" in node ? node.sessions : [];
   }
@@ -113,7 +113,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     const background = backgroundOf(session);
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : []), ...(session.attempts ? ["attempts"] : [])].join(" ");
     item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error ? [session.error] : [])].join("\n");
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}` };
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}` };
     item.command = { command: openCommand(session.session_uuid), title: "Open Session" };
     return item;
   }
@@ -182,7 +182,7 @@ interface Answer {
   send: () => unknown;
 }
 
-/** The open questions and requests for keys, each with its answers. The badge shows their number. */
+/** The open questions and requests for keys, each with its answers. The badge shows their number. Without any, VS Code hides the list. */
 export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
@@ -254,6 +254,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
       return "question" in node ? [[inboxCommand(node.question.approval), () => vscode.commands.executeCommand("duet.showQuestion", node)]] : [];
     }));
     const value = this.getChildren().length;
+    void vscode.commands.executeCommand("setContext", "duet.hasQuestions", value > 0);
     this.view.badge = value === 0 ? undefined : { value, tooltip: waitingWords(value) };
     this.changed.fire(undefined);
   }
@@ -329,7 +330,7 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
     item.description = describe(session, Date.now());
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     item.tooltip = `${nameOf(session)}\n${session.agent}, ${statusWords(session)}\n${root}`;
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${describe(session, Date.now())}` };
     item.command = { command: "duet.openProject", title: "Open the Project", arguments: [node] };
     return item;
   }

@@ -2,26 +2,32 @@
 import { turnStateWords } from "../protocol";
 import type { Session } from "./model";
 
-/** A group of sessions, in the order in which the list has them. */
+/** The kind of a session's state, for its icon. */
 export type GroupId = "waiting" | "working" | "queued" | "failed" | "done" | "draft" | "archived";
 
+/** A group of the list, in the order in which the list has them. */
+export type ListGroupId = "waiting" | "today" | "failed" | "done" | "draft" | "archived";
+
 export interface Group {
-  id: GroupId;
+  id: ListGroupId;
   label: string;
   sessions: Session[];
 }
 
-const labels: Record<GroupId, string> = {
-  waiting: "Waiting for you",
-  working: "Working",
-  queued: "Queued",
-  failed: "Failed or interrupted",
-  done: "Done",
+const labels: Record<ListGroupId, string> = {
+  waiting: capital(turnStateWords.waiting_input!),
+  today: "Today",
+  failed: `${capital(turnStateWords.failed!)} or ${turnStateWords.interrupted}`,
+  done: capital(turnStateWords.completed!),
   draft: "Drafts",
   archived: "Archived",
 };
 
-/** The group of a session in the list. */
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+/** The kind of a session's state. */
 export function groupOf(session: Session): GroupId {
   if (session.archived) return "archived";
   if (session.waits) return "waiting";
@@ -46,10 +52,19 @@ export function groupOf(session: Session): GroupId {
   }
 }
 
-/** The non-empty groups. Sessions keep their order. */
-export function grouped(sessions: readonly Session[]): Group[] {
-  return (Object.keys(labels) as GroupId[])
-    .map((id) => ({ id, label: labels[id], sessions: sessions.filter((session) => groupOf(session) === id) }))
+/** listGroupOf returns the group of a session in the list. A session that ends stays in its group for the day. */
+function listGroupOf(session: Session, now: number): ListGroupId {
+  const group = groupOf(session);
+  if (group === "working" || group === "queued") return "today";
+  const isToday = new Date(session.active_at).toDateString() === new Date(now).toDateString();
+  return isToday && (group === "failed" || group === "done") ? "today" : group;
+}
+
+/** The non-empty groups. Sessions keep their order. Those of today have the order in which they began, so that none moves when it works or ends. */
+export function grouped(sessions: readonly Session[], now: number): Group[] {
+  const of = (id: ListGroupId): Session[] => sessions.filter((session) => listGroupOf(session, now) === id);
+  return (Object.keys(labels) as ListGroupId[])
+    .map((id) => ({ id, label: labels[id], sessions: id === "today" ? of(id).sort((a, b) => b.session - a.session) : of(id) }))
     .filter((group) => group.sessions.length > 0);
 }
 
@@ -192,11 +207,10 @@ export function age(time: string, now: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** The text beside a session's name: its number, its agent, its age and its state. */
+/** The text beside a session's name: its number, its agent, its state and its age. */
 export function describe(session: Session, now: number): string {
-  const parts = [String(session.session), session.agent, age(session.active_at, now)];
-  if (session.state === "interrupting") parts.push(statusWords(session));
-  else if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
+  const parts = [String(session.session), session.agent, statusWords(session), age(session.active_at, now)];
+  if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
   else if (hasFailed(session) && session.error) parts.push(short(session.error, 60));
   parts.push(backgroundWords(backgroundOf(session).length));
   return parts.filter((part) => part !== "").join(" · ");

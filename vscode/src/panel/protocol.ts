@@ -97,6 +97,18 @@ export interface PanelConnection {
   reason?: string;
 }
 
+/** The sums over turns of a session. */
+export interface Totals {
+  turns: number;
+  /** The uuid of the last turn of them. Empty: no turn has ended. */
+  last: string;
+  tokens: number;
+  /** In US dollars. */
+  cost: number;
+  /** The time of work, in milliseconds. */
+  time: number;
+}
+
 /** Names an item of a session. */
 export type ItemKey = Pick<SessionItem, "turn_uuid" | "type" | "key">;
 
@@ -142,6 +154,8 @@ export interface PanelMethods {
   "panel.editInput": { params: { approval: string }; result: null };
   /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. turn: for a command that is about one turn. */
   "panel.command": { params: { command: PanelCommand; turn?: string }; result: null };
+  /** The sums over all ended turns of the session. */
+  "panel.totals": { params: Record<string, never>; result: Totals };
   /** Inserts code in place of the selection in the text editor that was active last. */
   "panel.insertCode": { params: { code: string }; result: null };
   /** Runs code in a terminal of VS Code, in the agent's directory, after the user has confirmed it. */

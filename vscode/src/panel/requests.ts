@@ -12,6 +12,7 @@ import { confirm } from "../messages";
 import { showUntrusted } from "../projects";
 import { sessionWith } from "../sessions";
 import type { Project, Projects, ProjectSession } from "../projects";
+import type { Turn } from "../protocol";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
@@ -43,6 +44,9 @@ const longestHistory = 100;
 
 /** The longest of these prompts, in characters. */
 const longestPrompt = 20_000;
+
+/** The most turns of one request of turn.list. Older ones do not count in the totals. */
+const mostTurns = 1_000;
 
 /** The longest command that a dialog shows in whole, in characters. */
 const longestCommand = 2_000;
@@ -189,6 +193,15 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       }
       return null;
     },
+    "panel.totals": async () => {
+      const { turns } = await connection.request("turn.list", { session: uuid, limit: mostTurns });
+      const ended = turns.filter(({ ended_at }) => ended_at);
+      const sum = (of: (turn: Turn) => number | undefined): number => ended.reduce((total, turn) => total + (of(turn) ?? 0), 0);
+      return {
+        turns: ended.length, last: ended[0]?.turn_uuid ?? "", cost: sum(({ cost_usd }) => cost_usd), time: sum(({ duration_ms }) => duration_ms),
+        tokens: sum(({ input_tokens, output_tokens }) => (input_tokens ?? 0) + (output_tokens ?? 0)),
+      };
+    },
     "panel.insertCode": async ({ code }) => {
       const inserted = text(code, "code");
       if (!panel.editor) throw new RPCError(ErrorCode.InvalidParams, "there is no text editor: open a file first");
@@ -218,9 +231,9 @@ async function pickAgents({ connection }: Project, chosen: readonly string[]): P
   const items = (await Promise.all(available.map(async ({ name, title, version }) => {
     // An agent that has not reported its models can still get the prompt.
     const described = await connection.request("agent.describe", { agent: name }).catch(() => undefined);
-    const label = visible(title || name);
+    const label = visible(name);
     return [
-      { label, description: visible(version ?? ""), name },
+      { label, description: visible([title, version].filter((part) => part && part !== name).join(" ")), name },
       ...(described?.agent_session?.model?.available ?? []).map((model) => ({ label: `${label} (${visible(model.name || model.id)})`, description: "", name: `${name}=${model.id}` })),
     ];
   }))).flat().map((item) => ({ ...item, picked: chosen.includes(item.name) }));

@@ -1,6 +1,6 @@
 // The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
 import type { Decision } from "../hub/questions";
-import type { Draft, ItemKey, PanelCommand, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { Draft, ItemKey, PanelCommand, PanelConnection, PanelMethod, PanelParams, PanelStart, Totals } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
 import type { EventKind, HubEvent, SessionItem } from "../protocol";
 import { RPCError } from "../rpc/index";
@@ -74,6 +74,7 @@ export class Panel implements Actions {
   private start: PanelStart | undefined;
   private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
+  private totals: Totals | undefined;
   private connection: PanelConnection = { is: "starting" };
   /** The item to show once the session is loaded. */
   private wanted: ItemKey | undefined;
@@ -275,6 +276,7 @@ export class Panel implements Actions {
       this.banner.replaceChildren(make("p", { text: `The session could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
+    void this.loadTotals();
     await this.showPlace();
     await this.showWanted();
   }
@@ -318,10 +320,20 @@ export class Panel implements Actions {
         (session) => {
           this.session = session;
           this.changed();
+          void this.loadTotals();
         },
         () => undefined, // keep the current data; the next event tries again
       );
     }, collect);
+  }
+
+  /** loadTotals requests the sums over all turns, when another turn has ended. */
+  private async loadTotals(): Promise<void> {
+    const { session, totals } = this;
+    if (!session?.ended_at || totals?.last === session.turn_uuid) return;
+    this.totals = await this.host.request("panel.totals", {}).catch(() => totals); // the next end tries again
+    this.changed();
+    this.drawHead();
   }
 
   private drawBanner(): void {
@@ -518,7 +530,7 @@ export class Panel implements Actions {
       return this.settings.update(newSettingsOf(this.start.newSession));
     }
     const now = Date.now();
-    const session = sessionOf(this.session, this.contents);
+    const session = sessionOf(this.session, this.contents, this.totals);
     this.head.update(this.session?.title || this.session?.session_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
     this.interruption.update(interruptionOf(this.session, this.contents));

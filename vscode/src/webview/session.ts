@@ -1,6 +1,6 @@
 // The head of a panel: the title of the session, its agent, its state and its usage.
 import { backgroundWords, visible, worktreeWords } from "../hub/groups";
-import type { PanelResult } from "../panel/protocol";
+import type { PanelResult, Totals } from "../panel/protocol";
 import { turnStateWords } from "../protocol";
 import type { Contents } from "./contents";
 import { button, icon, make, setText } from "./dom";
@@ -42,10 +42,12 @@ export interface Session {
   contextUsed: number;
   contextSize: number;
   cost: number;
+  /** The sums over all turns. undefined: there is one turn, or they are not known. */
+  totals: Pick<Totals, "tokens" | "cost" | "time"> | undefined;
 }
 
 /** Combines the result of turn.get with the later events. */
-export function sessionOf(known: SessionState | undefined, contents: Contents): Session {
+export function sessionOf(known: SessionState | undefined, contents: Contents, totals?: Totals): Session {
   const { turns } = contents;
   const turn = turns.active ?? known?.turn_uuid ?? turns.last ?? "";
   const isKnown = known?.turn_uuid === turn;
@@ -55,23 +57,29 @@ export function sessionOf(known: SessionState | undefined, contents: Contents): 
     return typeof byEvent === "number" ? byEvent : isKnown ? (byState ?? 0) : 0;
   };
   const began = turns.began(turn) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
+  const tokens = number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens);
+  const cost = number("cost_usd", known?.cost_usd);
+  const took = turns.active === undefined && isKnown ? known.duration_ms : undefined;
+  const isCounted = totals?.last === turn;
   return {
     number: known === undefined ? "" : String(known.session),
-    agent: known?.agent_session?.agent?.title || known?.agent || "",
+    agent: known?.agent ?? "",
     state: turns.state(turn) ?? known?.state ?? "",
     working: turns.active !== undefined,
     since: began === undefined ? undefined : Date.parse(began),
-    took: turns.active === undefined && isKnown ? known.duration_ms : undefined,
+    took,
     silent: turns.silent,
     background: turns.active === undefined ? objectsOf(contents.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: contents.questions.length,
     worktree: known?.worktree,
     isAttempt: Boolean(known?.attempts),
     gates: gatesWords(contents.gates),
-    tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
+    tokens,
     contextUsed: number("context_used", known?.context_tokens),
     contextSize: number("context_size", known?.context_size),
-    cost: number("cost_usd", known?.cost_usd),
+    cost,
+    totals: !totals || totals.turns + (isCounted ? 0 : 1) < 2 ? undefined
+      : isCounted ? totals : { tokens: totals.tokens + tokens, cost: totals.cost + cost, time: totals.time + (took ?? 0) },
   };
 }
 
@@ -139,6 +147,11 @@ export function thousands(count: number): string {
   if (count < 9_950) return `${(count / 1_000).toFixed(1)}k`;
   if (count < 999_500) return `${Math.round(count / 1_000)}k`;
   return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+/** Tokens and cost. Empty: neither is known. */
+function usageWords({ tokens, cost }: Pick<Totals, "tokens" | "cost">): string {
+  return [tokens > 0 ? `${thousands(tokens)} tokens` : "", cost > 0 ? money(cost) : ""].filter((part) => part !== "").join(" · ");
 }
 
 /** An amount in US dollars. */
@@ -216,8 +229,10 @@ export class Head {
     this.interrupt.title = background === "" ? "Interrupt the agent and stop the queue (Escape)" : visible(`Stop the agent's background work:\n${background}`);
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
-    const { tokens, contextUsed, contextSize, cost } = session;
-    setText(this.usage, [tokens > 0 ? `${thousands(tokens)} tokens` : "", cost > 0 ? money(cost) : ""].filter((part) => part !== "").join(" · "));
+    const { totals, contextUsed, contextSize } = session;
+    const used = usageWords(session);
+    setText(this.usage, totals ? [usageWords(totals), `${duration(totals.time)} in all turns`].filter((part) => part !== "").join(" · ") : used);
+    this.usage.title = totals && used !== "" ? `The last turn: ${used}` : "";
     const share = contextSize > 0 ? Math.min(100, Math.round((100 * contextUsed) / contextSize)) : 0;
     this.context.hidden = share === 0;
     if (this.context.value !== share) this.context.value = share;

@@ -57,7 +57,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * the user has not chosen are the agent's defaults.
  */
 export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
-  const several = chosen.agents?.map(agentOf).map((choice) => agentWords({ ...choice, agent: agents.find(({ name }) => name === choice.agent)?.title ?? choice.agent })).join(" + ");
+  const several = chosen.agents?.map(agentOf).map(agentWords).join(" + ");
   const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
@@ -67,7 +67,7 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
   return [
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
     ...setting("agent", "Agent", [
-      ...agents.map(({ name, title, description }) => ({ id: name, name: title, description })),
+      ...agents.map(({ name, title, description }) => ({ id: name, name, description: [title, description].filter((part) => part !== "" && part !== name).join(" ") })),
       ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in its own git worktree" }]),
       ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
     ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),

@@ -46,8 +46,8 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     await show(attempts);
     const card = (name: string): ReturnType<typeof page.getByRole> => page.getByRole("region", { name: `${name}, ${name.split(" ")[0]}.1` });
     const [claude, codex, gemini] = [card("claude (opus)"), card("codex"), card("gemini")];
-    await claude.getByText("done · gates failed: test · 4 files, +12 -3 · 1m 05s · $0.12", { exact: true }).waitFor();
-    await codex.getByText("working · 1 file, +4 -0 · 0s", { exact: true }).waitFor();
+    await claude.getByText("completed · gates failed: test · 4 files, +12 -3 · 1m 05s · $0.12", { exact: true }).waitFor();
+    await codex.getByText("running · 1 file, +4 -0 · 0s", { exact: true }).waitFor();
     await gemini.getByText("failed · the worktree is gone · 0s", { exact: true }).waitFor();
     await gemini.getByText("the quota is used up").waitFor();
     await claude.getByText("<b>It is fast.</b>").waitFor();
@@ -72,7 +72,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     // A new state redraws the cards, and the focus stays on its button.
     await choose.focus();
     await show([attempts[0]!, { ...attempts[1]!, state: "completed" }], ["claude (opus): landed on main: 1 commit, 4 files", "codex is discarded"]);
-    await codex.getByText("done · 1 file, +4 -0 · 0s").waitFor();
+    await codex.getByText("completed · 1 file, +4 -0 · 0s").waitFor();
     await page.getByText("codex is discarded").waitFor();
     assert.deepEqual([await gemini.count(), await choose.evaluate((button) => button === document.activeElement)], [0, true]);
     assert.deepEqual(problemsOf(page), []);

@@ -91,7 +91,7 @@ test("a panel that is not loaded yet has no buttons of a session, and sends its 
 test("the folder, the agent, its mode and its model are chosen before the first prompt, which starts the session in the same panel", async () => {
   const page = await pages.open({ prepare: newSession });
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
-  assert.deepEqual(await selects(page), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model"]);
+  assert.deepEqual(await selects(page), ["Folder: parser", "Agent: claude", "Mode: Default", "Model: Default model"]);
   await page.getByText("Your first prompt starts a session in parser.").waitFor();
   assert.equal(await page.getByRole("button", { name: "Fork the session" }).count(), 0, "there is no session yet");
   await page.getByRole("combobox", { name: "Model" }).selectOption("Small 4.1");
@@ -131,7 +131,7 @@ test("a new session can get a worktree: off at first, and only where there is a 
   });
   const place = inRepository.getByRole("combobox", { name: "Place of work" });
   await place.waitFor();
-  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model", "Place of work: Default place"]);
+  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: claude", "Mode: Default", "Model: Default model", "Place of work: Default place"]);
   await place.selectOption("In a worktree");
   await inRepository.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Place of work']")!.title.startsWith("Place of work: In a worktree"));
   await inRepository.screenshot({ path: `${pictures}new-worktree.png` });
@@ -146,7 +146,7 @@ test("several agents can be chosen in a repository, and work in worktrees only",
   const agent = page.getByRole("combobox", { name: "Agent" });
   await agent.waitFor();
   const offered = (): Promise<string[]> => agent.locator("option").allTextContents();
-  assert.deepEqual(await offered(), ["Claude Code", "Demonstration"], "without a repository");
+  assert.deepEqual(await offered(), ["claude", "demo"], "without a repository");
   await page.evaluate(() => {
     const { newSession } = window.host.start;
     newSession!.worktrees = true;
@@ -154,14 +154,14 @@ test("several agents can be chosen in a repository, and work in worktrees only",
     window.host.notify("panel.connection", { is: "ready" });
   });
   await page.getByRole("combobox", { name: "Place of work" }).waitFor();
-  assert.deepEqual(await offered(), ["Claude Code", "Demonstration", "Several Agents…"]);
+  assert.deepEqual(await offered(), ["claude", "demo", "Several Agents…"]);
   await agent.selectOption("Several Agents…");
-  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Agent']")!.selectedOptions[0]!.text === "Claude Code (opus) + Demonstration");
-  assert.deepEqual([await offered(), await page.getByRole("combobox", { name: "Place of work" }).count()], [["Claude Code", "Demonstration", "Claude Code (opus) + Demonstration", "Several Agents…"], 0]);
+  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Agent']")!.selectedOptions[0]!.text === "claude (opus) + demo");
+  assert.deepEqual([await offered(), await page.getByRole("combobox", { name: "Place of work" }).count()], [["claude", "demo", "claude (opus) + demo", "Several Agents…"], 0]);
   await page.screenshot({ path: `${pictures}new-attempts.png` });
-  await agent.selectOption("Demonstration");
+  await agent.selectOption("demo");
   await page.getByRole("combobox", { name: "Place of work" }).waitFor();
-  assert.deepEqual([(await selects(page))[1], await callsOf(page, "panel.choose")], ["Agent: Demonstration", [{ agents: [] }, { agent: "demo" }]]);
+  assert.deepEqual([(await selects(page))[1], await callsOf(page, "panel.choose")], ["Agent: demo", [{ agents: [] }, { agent: "demo" }]]);
   assert.deepEqual(problemsOf(page), []);
 });
 

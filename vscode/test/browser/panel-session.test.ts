@@ -66,6 +66,23 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
 });
 
+test("the head has the sums over all turns of the session, with the turn that works", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.session = { ...host.session, state: "completed", ended_at: "2026-01-02T03:05:05Z", input_tokens: 900, output_tokens: 100, cost_usd: 0.25, duration_ms: 60_000 };
+      host.answers["panel.totals"] = () => ({ turns: 2, last: host.session["turn_uuid"], tokens: host.session["turn_uuid"] === "run" ? 21_000 : 31_000, cost: 1.5, time: 200_000 });
+    },
+  });
+  const usage = page.getByRole("banner").locator(".usage");
+  await usage.getByText("21k tokens · $1.50 · 3m 20s in all turns", { exact: true }).waitFor();
+  assert.equal(await usage.getAttribute("title"), "The last turn: 1.0k tokens · $0.25");
+  await tell(page, "turn.state", { turn_uuid: "run-2", state: "running" });
+  await tell(page, "usage", { turn_uuid: "run-2", input_tokens: 2_000, cost_usd: 0.5 });
+  await usage.getByText("23k tokens · $2.00 · 3m 20s in all turns", { exact: true }).waitFor();
+  await tell(page, "turn.state", { turn_uuid: "run-2", state: "completed" });
+  await usage.getByText("31k tokens · $1.50", { exact: false }).waitFor();
+});
+
 test("the prompt of a turn has its actions, by the pointer and by the keyboard", async () => {
   const page = await pages.open({ prepare: scene });
   const prompt = page.getByRole("article", { name: "You" }).first();

@@ -44,7 +44,7 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await panel.getByText("Hello from the demo agent").waitFor();
   await picture("question");
 
-  await press(row(/^Allow$/), row("Done"));
+  await press(row(/^Allow$/), row("Completed"));
   await panel.getByText("I wrote demo.txt").waitFor();
   const written = readFileSync(join(project.folder, "demo.txt"), "utf8");
   assert.match(written, /Greet the reader/);
@@ -66,7 +66,7 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   const answered = (title: string, label: string): Promise<void> => notification(title).getByRole("link", { name: label, exact: true }).click();
   await answered("Second thoughts", "Deny");
   await notification(/Write demo.txt.*Second thoughts/).waitFor({ state: "detached" });
-  await notification("Second thoughts is done").waitFor();
+  await notification("Second thoughts is completed").waitFor();
   assert.equal(readFileSync(join(project.folder, "demo.txt"), "utf8"), written);
   await answered("Greet the reader", "Show");
   await panel.getByRole("button", { name: "Allow", exact: true }).and(panel.locator(":focus")).waitFor();
@@ -90,7 +90,7 @@ test("the daemon is killed while a question waits, and the window goes on", asyn
   const before = await daemon();
   process.kill(before, "SIGKILL");
   await row("its agent has ended").waitFor();
-  await press(row(/^Allow$/), row("Done"));
+  await press(row(/^Allow$/), row("Completed"));
   assert.ok(existsSync(join(project.folder, "demo.txt")));
   assert.notEqual(await daemon(), before);
 });
@@ -111,7 +111,7 @@ test("a session goes on when its window is closed, and the next window has it", 
   const next = await another();
   await next.openViews();
   await next.row("Write demo.txt").waitFor();
-  await next.press(next.row(/^Allow$/), next.row("Done"));
+  await next.press(next.row(/^Allow$/), next.row("Completed"));
   assert.ok(existsSync(join(project.folder, "demo.txt")));
   assert.deepEqual((await call("session.list", {})).sessions.map(({ session }) => session), [sessions[0]!.session]);
 });
@@ -123,7 +123,7 @@ test("a session is interrupted at its row; a question and its agent outlive a re
   await row("Write demo.txt").waitFor();
   const session = row(/^Take your time/);
   await session.hover();
-  await press(session.getByRole("button", { name: "Interrupt" }), row("Failed or interrupted"));
+  await press(session.getByRole("button", { name: "Interrupt" }), row("interrupted"));
   await row("Write demo.txt").waitFor({ state: "detached" });
 
   await newSession("Greet the reader");
@@ -136,7 +136,7 @@ test("a session is interrupted at its row; a question and its agent outlive a re
   await row("Write demo.txt").waitFor();
   assert.equal(await daemon(), before);
   assert.deepEqual((await call("approval.list", {})).approvals.map(({ stale }) => stale ?? false), [false]);
-  await press(row(/^Allow$/), row("Done"));
+  await press(row(/^Allow$/), row("Completed"));
 });
 
 test("two windows have the same question, and the first answer counts", async (t) => {
@@ -147,8 +147,8 @@ test("two windows have the same question, and the first answer counts", async (t
   await first.newSession("Greet the reader");
   await first.row("Write demo.txt").waitFor();
   await second.row("Write demo.txt").waitFor();
-  await second.press(second.row(/^Deny$/), second.row("Done"));
-  await first.row("Done").waitFor();
+  await second.press(second.row(/^Deny$/), second.row("Completed"));
+  await first.row("Completed").waitFor();
   await first.row("Write demo.txt").waitFor({ state: "detached" });
   assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
 });
@@ -185,7 +185,7 @@ test("two folders of one project list each session and each question once", asyn
   await launch("Greet the reader");
   await row("Write demo.txt").waitFor();
   assert.equal(await row("Write demo.txt").count(), 1);
-  await press(row(/^Allow$/), row("Done"));
+  await press(row(/^Allow$/), row("Completed"));
   assert.equal(await page.getByText("already registered").count(), 0);
   await page.locator(".statusbar-item").filter({ hasText: "Duet" }).waitFor();
 });

@@ -17,14 +17,14 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await newSession("Greet the reader");
   await answer("Allow").click();
   await panel.getByText("I wrote demo.txt").waitFor();
-  await row("Done").waitFor();
+  await row("Completed").waitFor();
   const written = readFileSync(demo, "utf8");
   assert.match(written, /Greet the reader/);
 
   await page.locator(".notification-toast .codicon-notifications-clear").click({ timeout: 5_000 }).catch(() => {}); // the question may have come before the panel
   await send("Second thoughts");
   await answer("Deny").click();
-  await row("Done").waitFor();
+  await row("Completed").waitFor();
   assert.equal(await notification("Write demo.txt").count(), 0, "who sees a question is not told of it");
   assert.equal(readFileSync(demo, "utf8"), written);
 
@@ -32,7 +32,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await panel.getByText("chunk 5", { exact: false }).first().waitFor();
   await picture("panel-streams");
   await panel.getByRole("button", { name: "Interrupt" }).click();
-  await row("Failed or interrupted").waitFor();
+  await row("interrupted").waitFor();
 
   // After the list is hidden and shown again, a click on its row shows the open panel.
   await prompt.fill("not sent yet");
@@ -50,7 +50,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await send("Once more");
   await answer("Allow").click();
   await eventually(() => assert.match(readFileSync(demo, "utf8"), /Once more/));
-  await row("Done").waitFor();
+  await row("Completed").waitFor();
   await picture("panel-reloaded");
 
   // A session that another client has deleted says so.
@@ -101,7 +101,7 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   assert.equal(await panel.getByRole("combobox", { name: "Mode" }).inputValue(), "acceptEdits");
   await panel.getByText("Think again").first().waitFor();
   await panel.getByText("and nobody else").first().waitFor();
-  await row("Done").filter({ hasText: "2" }).waitFor();
+  await row("Completed").filter({ hasText: "2" }).waitFor();
 });
 
 test("the window's process and then the daemon are killed while a panel streams, and the panel goes on; two windows have the same session", async (t) => {
@@ -130,9 +130,9 @@ test("the window's process and then the daemon are killed while a panel streams,
   process.kill(pid!, "SIGKILL");
   await first.panel.getByText(`chunk ${last + 100}`, { exact: false }).first().waitFor();
   await first.panel.getByText(/duet-rpc is starting/).waitFor({ state: "detached" });
-  await first.row("Working").waitFor();
+  await first.row("running").waitFor();
   process.kill(await first.daemon(), "SIGKILL");
-  await first.row("Failed or interrupted").waitFor();
+  await first.row("interrupted").waitFor();
   await prompt.fill("Say it again");
   await prompt.press("Enter");
   await first.answer("Allow").click();
@@ -151,7 +151,7 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   const { approvals } = await call("approval.list", {});
   const content = `${lines.join("\n")}\n`.replace("line 3\n", "third\n").replace("line 14\n", "fourteenth\n");
   await call("approval.decide", { approval: approvals[0]!.approval, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
-  await row("Done").waitFor();
+  await row("Completed").waitFor();
   await choose("Duet: Show Changes", "Change two lines");
   await eventually(async () => assert.equal(await lens("Revert").count(), 2));
   await picture("hunks");
@@ -212,7 +212,7 @@ test("with duet.openIn, sessions open in the side bar, one at a time, and the la
   await answer("Deny").click();
   assert.equal(await prompt.inputValue(), "");
   await prompt.fill("of the second");
-  await row("Done").filter({ hasText: "2" }).click();
+  await row("Completed").filter({ hasText: "2" }).click();
   await picture("side-bar");
   await row(/^Greet the reader/).click();
   await panel.getByText("I wrote demo.txt").waitFor();

@@ -134,7 +134,7 @@ test("the preview shows a page, what it writes and what goes wrong in it, which 
   });
   await openViews();
   await newSession("quiet");
-  await row("Done").waitFor();
+  await row("Completed").waitFor();
   await command("Duet: Show Preview");
   await page.locator(".tab").filter({ hasText: "Preview" }).waitFor();
   const shown = panel.frameLocator("iframe");

@@ -57,14 +57,14 @@ def test_items_count():
   await panel.getByRole("textbox", { name: "Name on it" }).fill("Ada");
   await panel.getByRole("textbox", { name: "Name on it" }).press("Enter");
   await panel.getByText(/"count":\s*3/).first().waitFor();
-  await row("Done").waitFor();
+  await row("Completed").waitFor();
 
   // A change of several files, and the locations that the agent names.
   const counted = cart.replace("item.price", "item.price * item.count");
   const changed = counted.replace(/ {4}items.append.*\n.*\n/, "    return [*items, item]\n");
   const query = `The cart forgets how many there are of each\n${JSON.stringify({ "cart.py": changed, "tests/test_cart.py": tests })}`;
   await call("session.start", { agent: "writer", working_dir: project.folder, prompt: query });
-  await row("Done").filter({ hasText: "2" }).click(); // shows its content
+  await row("Completed").filter({ hasText: "2" }).click(); // shows its content
   await row("The cart forgets").click();
   await panel.getByText("I wrote").waitFor();
   await panel.getByRole("link", { name: "the manual" }).click();
@@ -126,7 +126,7 @@ test("changes with a line between them are decided apart in the editor of their 
   await openViews();
   await page.locator(".monaco-button", { hasText: "New Session" }).waitFor(); // duet-rpc is there
   await call("session.start", { agent: "writer", working_dir: project.folder, prompt: `Change two lines\n${JSON.stringify({ "list.txt": "a\nB\nc\nD\ne\n", "other.txt": "two\n" })}` });
-  await row("Done").click(); // shows its content
+  await row("Completed").click(); // shows its content
   await row("Change two lines").click();
   await panel.getByRole("button", { name: "Open file" }).first().click();
   await eventually(async () => assert.equal(await lens("Revert").count(), 2));
@@ -194,7 +194,7 @@ test("an agent works in a worktree: its branch and its files are shown, and its 
 
   await send("Fill it more", "one\ntwo\nthree\n");
   await panel.getByText("I wrote").nth(1).waitFor();
-  await row("Done").click();
+  await row("Completed").click();
   await row(/on duet\/fill-the-cart/).click({ button: "right" });
   await page.locator(".monaco-menu .action-label", { hasText: "Land…" }).waitFor();
   await picture("worktree-menu");
@@ -224,7 +224,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await command("Duet: New Session");
   await panel.getByRole("combobox", { name: "Agent" }).selectOption("Several Agents…");
   const list = page.locator(".quick-input-widget").filter({ hasText: "Which agents get the prompt?" });
-  await list.locator(".monaco-list-row").filter({ hasText: "Demonstration" }).click();
+  await list.locator(".monaco-list-row").filter({ hasText: "demo" }).click();
   await picture("attempts-agents");
   await list.getByRole("button", { name: "OK" }).click();
   await panel.getByText(/^Your first prompt starts 2 sessions in project, each in its own git worktree/).waitFor();

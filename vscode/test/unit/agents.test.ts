@@ -42,19 +42,19 @@ test("an agent is installed after asking, and signed in to, and a session begins
     await setUpAgent(of, () => void begun++);
   };
 
-  await setUp("GitHub Copilot CLI", "Install");
+  await setUp("copilot", "Install");
   assert.equal(shown[0]!.text, "Which agent?");
-  assert.deepEqual(shown.at(-1), { text: "Install GitHub Copilot CLI", labels: ["npm install -g @github/copilot"] });
-  await setUp("GitHub Copilot CLI", undefined);
-  assert.equal(shown.at(-1)!.text, "Duet: install GitHub Copilot CLI?");
+  assert.deepEqual(shown.at(-1), { text: "Install copilot", labels: ["npm install -g @github/copilot"] });
+  await setUp("copilot", undefined);
+  assert.equal(shown.at(-1)!.text, "Duet: install copilot?");
   await setUp("goose");
   assert.match(shown.at(-1)!.text, /to install goose, see the project's page/);
 
-  await setUp("Demonstration", "New Session");
-  assert.deepEqual([shown.at(-1)!.text, begun], ["Duet: Demonstration is ready", 1]);
-  await setUp("Theirs", "Sign In", "In a terminal");
-  assert.deepEqual(shown.find(({ text }) => text.includes("not signed in")), { text: "Duet: you are not signed in to Theirs", labels: ["Sign In"] });
-  assert.deepEqual(shown.at(-1), { text: "Sign in to Theirs", labels: ["agents", "login", "theirs", "--method", "tty"] });
-  await setUp("Theirs", "Sign In", "In the browser", "New Session");
-  assert.deepEqual([shown.at(-1)!.text, begun], ["Duet: you are signed in to Theirs", 2]);
+  await setUp("demo", "New Session");
+  assert.deepEqual([shown.at(-1)!.text, begun], ["Duet: demo is ready", 1]);
+  await setUp("theirs", "Sign In", "In a terminal");
+  assert.deepEqual(shown.find(({ text }) => text.includes("not signed in")), { text: "Duet: you are not signed in to theirs", labels: ["Sign In"] });
+  assert.deepEqual(shown.at(-1), { text: "Sign in to theirs", labels: ["agents", "login", "theirs", "--method", "tty"] });
+  await setUp("theirs", "Sign In", "In the browser", "New Session");
+  assert.deepEqual([shown.at(-1)!.text, begun], ["Duet: you are signed in to theirs", 2]);
 });

@@ -12,7 +12,7 @@ import { Panel } from "../../src/panel/panel";
 import type { PanelParts } from "../../src/panel/panel";
 import { handlersOf } from "../../src/panel/requests";
 import type { RequestParts } from "../../src/panel/requests";
-import type { NewSession, PanelStart } from "../../src/panel/protocol";
+import type { NewSession, PanelStart, Totals } from "../../src/panel/protocol";
 import type { ItemList } from "../../src/protocol";
 import type { Project, Projects, ProjectSession } from "../../src/projects";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
@@ -105,6 +105,10 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   assert.ok(page.notified.includes("event"), "its events reach the page");
   assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
   await assert.rejects(page.request("panel.launch", { prompt: "twice" }), /has started already/);
+  const { turns } = await hub.connection.request("turn.list", { session: page.session });
+  const totals = await page.request<Totals>("panel.totals");
+  assert.deepEqual([turns.length, totals.turns, totals.last], [2, 2, turns[0]!.turn_uuid]);
+  assert.ok(totals.time > 0 && totals.time === turns.reduce((sum, { duration_ms = 0 }) => sum + duration_ms, 0));
 
   // A command may be about one turn of the session, and of no other one.
   const { turn_uuid: foreign } = await hub.connection.request("session.start", { prompt: "quiet elsewhere", agent: "demo" });
@@ -191,13 +195,13 @@ test("the first prompt is sent to several agents, which the user chooses, in a r
   const { folder } = hub.project;
   const page = open({ title: "New session", chosen: { folder, agent: "demo" }, gates: ["true"], turns: 3 });
   git(folder, "init", "--quiet", "--initial-branch=main");
-  const titles = (await page.request<PanelStart>("panel.start")).newSession!.agents.map(({ title }) => title);
+  const names = (await page.request<PanelStart>("panel.start")).newSession!.agents.map(({ name }) => name);
   const choose = (...labels: string[]): Promise<NewSession> => (answers.push(labels), page.request<NewSession>("panel.choose", { agents: [] }));
   answers.push(undefined);
   assert.equal((await page.request<NewSession>("panel.choose", { agents: [] })).chosen.agents, undefined, "cancelled");
-  assert.deepEqual(shown.at(-1)!.labels, titles);
-  assert.equal((await choose(titles[1]!)).chosen.agents, undefined, "one agent");
-  const { chosen, about, description } = await choose(...titles);
+  assert.deepEqual(shown.at(-1)!.labels, names);
+  assert.equal((await choose(names[1]!)).chosen.agents, undefined, "one agent");
+  const { chosen, about, description } = await choose(...names);
   assert.deepEqual([[...chosen.agents!].sort(), about, description!.modes.every(({ by }) => by === "duet")], [["demo", "other"], "Your first prompt starts 2 sessions in " + folder + ", each in its own git worktree, whose results you compare. ", true]);
   assert.ok(description!.modes.some(({ id }) => id === "acceptEdits"));
   await page.request("panel.choose", { mode: "acceptEdits" });

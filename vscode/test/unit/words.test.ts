@@ -19,7 +19,18 @@ function question(over: Partial<Question>): Question {
 test("sessions stand in groups, those that wait for a person first", () => {
   const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((state) => session({ state }));
   sessions.push(session({ state: "queued" }), session({ state: "starting" }), session({ state: "running", archived: true }), session({ state: "interrupted" }), session({ state: "timed_out" }), session({ state: "cancelled" }));
-  assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 4], ["done", 1], ["draft", 1], ["archived", 1]]);
+  const later = Date.parse("2026-01-03T12:00:00Z");
+  assert.deepEqual(grouped(sessions, later).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["today", 4], ["failed", 4], ["done", 1], ["draft", 1], ["archived", 1]]);
+});
+
+test("a session that ends stays in its place in the list for the day", () => {
+  const now = new Date(2026, 0, 5, 20).getTime();
+  const at = (hours: number): string => new Date(2026, 0, 5, hours).toISOString();
+  const ids = (state: string, active: number): string[] =>
+    grouped([session({ session: 2, state, active_at: at(active) }), session({ session: 3, state: "running", active_at: at(9) }), session({ session: 1, state: "completed", active_at: at(19) })], now).map(({ id, label, sessions }) => `${id} ${label}: ${sessions.map((one) => one.session).join(" ")}`);
+  for (const state of ["queued", "running", "completed", "failed", "interrupted"]) assert.deepEqual(ids(state, 18), ["today Today: 3 2 1"], state);
+  assert.deepEqual(ids("waiting_input", 18), ["waiting Waiting for you: 2", "today Today: 3 1"]);
+  assert.deepEqual([ids("completed", -1), ids("failed", -1), ids("running", -1)], [["today Today: 3 1", "done Completed: 2"], ["today Today: 3 1", "failed Failed or interrupted: 2"], ["today Today: 3 2 1"]]);
 });
 
 test("a session is listed by what it does, not by its last turn alone", () => {
@@ -35,7 +46,7 @@ test("what an agent does in the background is told while it works on no prompt",
   const background = [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal" }];
   const [over, works, archived] = [session({ background }), session({ background, state: "running" }), session({ background, archived: true })];
   assert.deepEqual([over, works, archived, session({})].map((one) => [backgroundOf(one), isInterruptible(one)]), [[["sleep 5", "terminal"], true], [[], true], [[], false], [[], false]]);
-  assert.equal(describe(over, Date.parse(over.active_at)), "12 · demo · now · works in the background: 2 tasks");
+  assert.equal(describe(over, Date.parse(over.active_at)), "12 · demo · completed · now · works in the background: 2 tasks");
   assert.equal(backgroundWords(1), "works in the background: 1 task");
   assert.equal(groupOf(over), "working");
 });
@@ -62,7 +73,7 @@ test("invisible characters are written out by the rule of duet-rpc", () => {
 test("ages are short", () => {
   const now = Date.parse("2026-01-03T00:00:00Z");
   assert.deepEqual(["2026-01-02T23:59:30Z", "2026-01-02T23:55:00Z", "2026-01-02T21:00:00Z", "2026-01-01T00:00:00Z", ""].map((time) => age(time, now)), ["now", "5m", "3h", "2d", ""]);
-  assert.equal(describe(session({ state: "failed", error: "No such model" }), now), "12 · demo · 2d · No such model");
+  assert.equal(describe(session({ state: "failed", error: "No such model" }), now), "12 · demo · failed · 2d · No such model");
 });
 
 test("a permission can be given once, as a rule, or denied with a reason", () => {
