@@ -242,8 +242,7 @@ type nativeListedSession struct {
 	Title     string `json:"title"`
 	Updated   string `json:"updated_at"`
 	Dir       string `json:"working_dir"`
-	SessionID string `json:"session_id"`
-	TaskID    string `json:"task_id"`
+	SessionID string `json:"turn_uuid"`
 }
 
 type nativeListed struct {
@@ -648,7 +647,7 @@ func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 func (e editorWithTools) editorOf(l e2e.Launched) string {
 	e.t.Helper()
 	var r struct{ Result struct{ Editor string } }
-	if err := e.Call(e.t.Context(), "editor.call", object{"session_id": l.SessionID, "tool": "selection"}, &r); err != nil {
+	if err := e.Call(e.t.Context(), "editor.call", object{"session": l.SessionID, "tool": "selection"}, &r); err != nil {
 		return string(duet.KindOf(err))
 	}
 	return r.Result.Editor

@@ -548,7 +548,7 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 		return out
 	}
 	for _, args := range [][]string{
-		{"approvals"}, {"approvals", "show", asked.Data.ApprovalID}, {"events", "--no-follow"}, {"session", "list"}, {"session", "show", launched}, {"session", "list", "--turns"}, {"task", "get", launched},
+		{"approvals"}, {"approvals", "show", asked.Data.ApprovalID}, {"events", "--no-follow"}, {"session", "list"}, {"session", "show", launched}, {"session", "list", "--turns"}, {"session", "show", launched},
 	} {
 		out := show(args...)
 		assert.Contains(t, out, "<U+202E>", args)
