@@ -35,6 +35,19 @@ export async function readUris(uris: readonly string[], pathOf: (uri: string) =>
   return { content, refused };
 }
 
+/** foldersOf returns the folders of files, each with a slash at its end. */
+export function foldersOf(files: readonly string[]): Set<string> {
+  const folders = new Set<string>();
+  for (const file of files) {
+    for (let at = file.lastIndexOf("/"); at > 0; at = file.lastIndexOf("/", at - 1)) {
+      const folder = file.slice(0, at + 1);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  }
+  return folders;
+}
+
 /** The most files that a page gets. */
 export const mostFiles = 50;
 
@@ -57,7 +70,7 @@ export function rank(query: string, paths: Iterable<string>, preferred: Readonly
 function scoreOf(wanted: string, path: string): number | undefined {
   if (wanted === "") return 0;
   const lower = path.toLowerCase();
-  const name = lower.lastIndexOf("/") + 1;
+  const name = lower.lastIndexOf("/", lower.length - 2) + 1; // a folder's path ends with a slash
   // The whole query in one piece is the best match, above all in the file name.
   const inName = lower.indexOf(wanted, name);
   if (inName === name) return 1_000 + (lower.length === name + wanted.length ? 500 : 0);

@@ -4,7 +4,7 @@ import { relative, sep } from "node:path";
 import * as vscode from "vscode";
 import { Emitter } from "../hub/events";
 import { realPath } from "../hub/root";
-import { rank } from "./content";
+import { foldersOf, rank } from "./content";
 import type { EditorContext, FileMatch, PromptContent } from "./protocol";
 
 /** The most files of a list. */
@@ -18,10 +18,11 @@ const patience = 5_000;
 
 const lists = new Map<string, { at: number; paths: Promise<string[]> }>();
 
-/** The files of a folder whose paths match a query, the best match first. Open editors rank higher. */
+/** The files and folders of a folder whose paths match a query, the best match first. Open editors rank higher. */
 export async function findFiles(folder: string, query: string): Promise<FileMatch[]> {
   const open = openPaths(folder);
-  const paths = new Set([...open, ...(await pathsOf(folder))]);
+  const files = await pathsOf(folder);
+  const paths = new Set([...open, ...files, ...foldersOf(files)]);
   return rank(query, paths, new Set(open)).map((path) => ({ path, uri: vscode.Uri.joinPath(vscode.Uri.file(folder), path).toString() }));
 }
 

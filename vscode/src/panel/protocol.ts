@@ -112,9 +112,12 @@ export interface Totals {
 /** Names an item of a session. */
 export type ItemKey = Pick<SessionItem, "turn_uuid" | "type" | "key">;
 
-/** A file of the workspace for a prompt. */
+/** Context for a prompt that is no file. */
+export type ContextSource = "problems" | "terminal" | "changes";
+
+/** A file or a folder of the workspace for a prompt. */
 export interface FileMatch {
-  /** The path after @ in a prompt, relative to the folder of the session. */
+  /** The path after @ in a prompt, relative to the folder of the session. A folder's ends with a slash. */
   path: string;
   /** The URI of a resource link for session.prompt. */
   uri: string;
@@ -134,6 +137,10 @@ export interface PanelMethods {
   "panel.findFiles": { params: { query: string }; result: { files: FileMatch[] } };
   /** Reads dropped or pasted file URIs as content. An image has its data. */
   "panel.readFiles": { params: { uris: string[] }; result: { content: PromptContent[]; refused: string[] } };
+  /** Reads a source as content. refused says why there is none. */
+  "panel.readSource": { params: { source: ContextSource }; result: { content: PromptContent[]; refused: string[] } };
+  /** Lets the user choose files, a folder or a source as content. */
+  "panel.pickContext": { params: Record<string, never>; result: { content: PromptContent[]; refused: string[] } };
   /** The active editor. null: a prompt refers to no editor. */
   "panel.context": { params: Record<string, never>; result: EditorContext | null };
   /** Reads the active editor as content: the selected lines, or a link to the file. */

@@ -23,6 +23,7 @@ import type { Beginnings } from "./newsession";
 import type { Panel } from "./panel";
 import { panelCommands } from "./protocol";
 import type { Choices, Draft, NewSession, PanelCommand } from "./protocol";
+import { pickContext, readSource } from "./sources";
 
 /** The parts of the extension that the methods use. */
 export interface RequestParts {
@@ -130,11 +131,15 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     },
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
     "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf),
+    "panel.readSource": async ({ source }) => readSource(source, await folder()),
+    "panel.pickContext": async () => pickContext(await folder()),
     "panel.context": () => panel.context ?? null,
     "panel.readContext": () => ({ content: panel.context ? selected(panel.editor!, panel.folders).content : [] }),
     "panel.openFile": async ({ path, line, column }) => {
       const inFolder = await folder();
-      const file = resolve(inFolder, text(path, "path"));
+      // A mention has an @ before the file's name, and so has the name of some folders.
+      const named = resolve(inFolder, text(path, "path"));
+      const file = path.startsWith("@") && (await stat(vscode.Uri.file(named))) === undefined ? resolve(inFolder, path.slice(1)) : named;
       const { worktree } = (await session()) ?? {}; // its top may be above the folder
       const allowed = [inFolder, ...(worktree ? [worktree.dir] : []), ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath)];
       if (!allowed.some((one) => isInside(one, file))) {

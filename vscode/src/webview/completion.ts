@@ -1,4 +1,5 @@
 // Completion in the prompt box: of a slash command at the beginning of the prompt, and of a file name after @.
+import type { ContextSource } from "../panel/protocol";
 import { make } from "./dom";
 
 /** A completable text before the cursor. */
@@ -27,6 +28,18 @@ export interface Candidate {
   insert: string;
   /** The URI of a file. */
   uri?: string;
+  /** Context that is no file. */
+  source?: ContextSource;
+}
+
+const sources: ReadonlyArray<[ContextSource, string]> = [
+  ["problems", "errors and warnings of the session's folder"], ["terminal", "text of the active terminal"], ["changes", "what differs from the last commit"],
+];
+
+/** The sources whose names begin with a query. */
+export function sourcesFor(query: string): Candidate[] {
+  const typed = query.toLowerCase();
+  return sources.filter(([source]) => source.startsWith(typed)).map(([source, detail]) => ({ label: source, detail, insert: `@${source} `, source }));
 }
 
 /** The commands that match a query. Those whose name begins with it are first. */

@@ -1,9 +1,9 @@
 // The prompt box together with completion, earlier prompts, images and files.
 import type { Draft, EditorContext, PromptContent } from "../panel/protocol";
 import { chips, contentOf, contextChip, stillNamed, uriOf } from "./attachments";
-import { commandsFor, CompletionList } from "./completion";
+import { commandsFor, CompletionList, sourcesFor } from "./completion";
 import type { Candidate, Completable } from "./completion";
-import { make } from "./dom";
+import { button, make } from "./dom";
 import type { Host } from "./host";
 import type { Data } from "./json";
 import { PromptBox } from "./promptbox";
@@ -42,6 +42,7 @@ export class Composer {
     const { text } = this.box;
     this.list = new CompletionList(text, { candidates: (of) => this.candidates(of), chosen: (candidate) => this.chosen(candidate) });
     this.box.above.append(this.chips);
+    this.box.tools.prepend(button({ icon: "add", name: "Add context", press: () => void this.read(this.host.request("panel.pickContext", {})).then(() => this.box.focus()) }));
     this.box.element.prepend(this.list.element);
     this.box.onKey = (event) => this.list.key(event) || this.recall(event);
     this.box.onChange = (draft) => this.changed(draft);
@@ -98,17 +99,19 @@ export class Composer {
     if (mine !== this.searching) return []; // the user typed meanwhile
     try {
       const { files } = await this.host.request("panel.findFiles", { query });
-      return files.map(({ path, uri }) => {
-        const cut = path.lastIndexOf("/") + 1;
+      const found = files.map(({ path, uri }) => {
+        const cut = path.lastIndexOf("/", path.length - 2) + 1;
         return { label: path.slice(cut), detail: path.slice(0, cut), insert: `@${path} `, uri };
       });
+      return query === "" ? [...found, ...sourcesFor(query)] : [...sourcesFor(query), ...found];
     } catch (error) {
       this.box.fail(`Files could not be looked for: ${(error as Error).message}`);
       return [];
     }
   }
 
-  private chosen({ insert, uri }: Candidate): void {
+  private chosen({ insert, uri, source }: Candidate): void {
+    if (source) void this.read(this.host.request("panel.readSource", { source }));
     if (uri === undefined) return;
     const { content } = this.box.draft;
     this.named.add(uri);
@@ -190,7 +193,7 @@ export class Composer {
       const data = event.dataTransfer;
       const addresses = (data?.getData("application/vnd.code.uri-list") || data?.getData("text/uri-list") || "").split(/\r?\n/).filter((line) => line !== "" && !line.startsWith("#"));
       const files = [...(data?.files ?? [])];
-      if (addresses.length > 0) void this.read(addresses);
+      if (addresses.length > 0) void this.read(this.host.request("panel.readFiles", { uris: addresses }));
       else if (files.length > 0) void this.attach(files);
       else if (data?.getData("text/plain")) this.box.insert(data.getData("text/plain"));
       this.box.focus();
@@ -205,16 +208,18 @@ export class Composer {
     }
   }
 
-  private async read(uris: string[]): Promise<void> {
+  private async read(asked: Promise<{ content: PromptContent[]; refused: string[] }>): Promise<void> {
     try {
-      this.add(await this.host.request("panel.readFiles", { uris }));
+      this.add(await asked);
     } catch (error) {
-      this.box.fail(`The files could not be read: ${(error as Error).message}`);
+      this.box.fail(`The context could not be read: ${(error as Error).message}`);
     }
   }
 
   private add({ content, refused }: { content: PromptContent[]; refused: string[] }): void {
-    if (content.length > 0) this.box.setContent([...this.box.draft.content, ...content]);
+    const uris = content.map(uriOf);
+    const kept = this.box.draft.content.filter((block) => uriOf(block) === undefined || !uris.includes(uriOf(block))); // read anew
+    if (content.length > 0) this.box.setContent([...kept, ...content]);
     this.box.fail(refused.join(". "));
   }
 }

@@ -136,6 +136,7 @@ export function loadButton(words: string, load: () => Promise<void>): HTMLElemen
 }
 
 const outlines = {
+  add: "M8 3v10M3 8h10",
   check: "M3 8.5 6.5 12 13 4.5",
   close: "M4 4l8 8M12 4l-8 8",
   chevron: "M6 4l4 4-4 4",

@@ -1,4 +1,5 @@
 // The views of the entries of a session.
+import { clipped } from "../hub/groups";
 import type { PanelCommand } from "../panel/protocol";
 import { approvalStatusWords } from "../protocol";
 import { attachments } from "./attachments";
@@ -6,6 +7,7 @@ import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { IconName } from "./dom";
 import type { Entry } from "./entries";
 import { objectsOf, stringOf } from "./json";
+import { promptInto } from "./markdown";
 import { nameOf } from "./output";
 import { MarkdownStream } from "./stream";
 import { ToolView } from "./toolview";
@@ -61,6 +63,7 @@ export class Views implements EntryViews {
 class PromptView implements View {
   readonly element: HTMLElement;
   private readonly text = make("div", { class: "prompt-text" });
+  private shown: string | undefined;
   private readonly cut = make("div", { class: "cut-text" });
   private readonly pictures = make("div", { class: "attachments" });
   private readonly note = make("p", { class: "note" });
@@ -83,7 +86,9 @@ class PromptView implements View {
 
   update(): undefined {
     this.tools.hidden = this.entry.withdrawn || this.entry.parent !== undefined || this.actions.contents.promptOf(this.entry.turn) !== this.entry;
-    setLongText(this.text, this.entry.text);
+    const { text } = this.entry;
+    if (clipped(text) !== text || !/[@:#]/.test(text)) setLongText(this.text, text);
+    else if (this.shown !== text) promptInto(this.text, (this.shown = text));
     showCut(this.cut, this.entry, this.actions);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
     setText(this.note, this.entry.withdrawn ? "The agent did not get this." : "");

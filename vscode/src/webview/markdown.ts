@@ -177,6 +177,12 @@ function single(token: Token, parent: Element): void {
   }
 }
 
+/** Shows a prompt, with links to the files that it mentions. */
+export function promptInto(parent: Element, text: string): void {
+  parent.replaceChildren();
+  for (const { text: part, target } of pieces(text, true)) fill(parent, target ? fillWith(linkElement(target), part) : part);
+}
+
 function proseInto(parent: Element, text: string): void {
   if (parent.closest("[role=link]")) return fill(parent, text);
   for (const { text: part, target } of pieces(text)) fill(parent, target ? fillWith(linkElement(target), part) : part);

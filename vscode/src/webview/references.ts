@@ -12,13 +12,15 @@ interface Piece {
 
 // A reference needs a folder or a line number: "e.g." and "node.js" are not references.
 const file = String.raw`(?:~|\.{1,2})?(?:[\\/]?[\p{L}\p{N}_@.+-]+[\\/])*[\p{L}\p{N}_@+-][\p{L}\p{N}_@.+-]*\.[A-Za-z][A-Za-z0-9_]{0,9}`;
-const place = String.raw`(?::(\d{1,7})(?::(\d{1,5}))?|#L(\d{1,7})(?:C(\d{1,5}))?)`;
+// Of a range of lines, the link leads to the first one.
+const place = String.raw`(?::(\d{1,7})(?::(\d{1,5}))?(?:-\d{1,7})?|#L(\d{1,7})(?:C(\d{1,5}))?(?:-L?\d{1,7}(?:C\d{1,5})?)?)`;
 
-let compiled: { inText: RegExp; whole: RegExp } | undefined;
+let compiled: { inText: RegExp; inPrompt: RegExp; whole: RegExp } | undefined;
 
-function patterns(): { inText: RegExp; whole: RegExp } {
+function patterns(): { inText: RegExp; inPrompt: RegExp; whole: RegExp } {
   compiled ??= {
     inText: new RegExp(String.raw`(?<![\p{L}\p{N}_@:/.~+\\-])(${file})${place}(?![\p{L}\p{N}_])`, "gu"),
+    inPrompt: new RegExp(String.raw`(?<![\p{L}\p{N}_@:/.~+\\-])(?:@(${file})(?:${place})?|(${file})${place})(?![\p{L}\p{N}_])`, "gu"),
     whole: new RegExp(String.raw`^(${file})(?:${place})?$`, "u"),
   };
   return compiled;
@@ -27,14 +29,14 @@ function patterns(): { inText: RegExp; whole: RegExp } {
 /** The longest text that is searched. No readable paragraph is longer. */
 const longest = 20_000;
 
-/** Splits prose at the references to lines of files, such as src/a.ts:12. */
-export function pieces(text: string): Piece[] {
-  if (text.length > longest || !/[:#]L?\d/.test(text)) return [{ text }];
+/** Splits prose at the references to lines of files, such as src/a.ts:12, and a prompt also at the files that it mentions, such as @a.ts. */
+export function pieces(text: string, inPrompt = false): Piece[] {
+  if (text.length > longest || !(inPrompt ? /[:#]L?\d|@/ : /[:#]L?\d/).test(text)) return [{ text }];
   const found: Piece[] = [];
   let at = 0;
-  for (const match of text.matchAll(patterns().inText)) {
+  for (const match of text.matchAll(inPrompt ? patterns().inPrompt : patterns().inText)) {
     if (match.index > at) found.push({ text: text.slice(at, match.index) });
-    found.push({ text: match[0], target: targetOf(match) });
+    found.push({ text: match[0], target: targetOf(inPrompt && match[1] === undefined ? match.slice(5) : match) });
     at = match.index + match[0].length;
   }
   if (at < text.length) found.push({ text: text.slice(at) });
@@ -77,7 +79,7 @@ export function linkOf(href: string): Target | undefined {
   return match?.[1] ? targetOf(match) : undefined;
 }
 
-function targetOf(match: RegExpMatchArray | RegExpExecArray): Target {
+function targetOf(match: ReadonlyArray<string | undefined>): Target {
   const [line, column] = [match[2] ?? match[4], match[3] ?? match[5]];
   return { path: match[1]!, ...(line === undefined ? {} : { line: Number(line) }), ...(column === undefined ? {} : { column: Number(column) }) };
 }

@@ -132,6 +132,31 @@ test("files behind @ go with the prompt as links, unless their name is taken out
   assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "Look at @src/lexer.ts now", content: [{ type: "resource_link", uri: "file:///project/src/lexer.ts", name: "src/lexer.ts" }] }]);
 });
 
+test("problems, the terminal and git's changes go along by @, and by the button, which offers files and folders, too", async () => {
+  const block = (source: string, text: string) => ({ type: "resource", resource: { uri: `duet:/${source}`, mimeType: "text/plain", text } });
+  const { page, box } = await opened((host) => {
+    host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.answers["panel.findFiles"] = ({ query }) => ({ files: query === "pro" ? [{ path: "src/proc/", uri: "file:///project/src/proc/" }] : [] });
+    host.answers["panel.readSource"] = ({ source }) => (source === "terminal" ? { content: [], refused: ["no terminal is open"] } : { content: [{ type: "resource", resource: { uri: `duet:/${source as string}`, mimeType: "text/plain", text: "a.ts:1:1: error" } }], refused: [] });
+    host.answers["panel.pickContext"] = () => ({ content: [{ type: "resource", resource: { uri: "duet:/problems", mimeType: "text/plain", text: "none left" } }], refused: [] });
+  });
+  await page.keyboard.type("Fix @pro");
+  const offers = (labels: string[]): Promise<unknown> =>
+    page.waitForFunction((wanted) => [...document.querySelectorAll<HTMLElement>("[role=option]")].map((option) => option.innerText.split("\n")[0]).join() === wanted, labels.join());
+  await offers(["problems", "proc/"]);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Remove problems" }).waitFor();
+  await page.keyboard.type("@term");
+  await offers(["terminal"]);
+  await page.keyboard.press("Enter");
+  await page.getByText("no terminal is open").waitFor();
+  await page.getByRole("button", { name: "Add context" }).click();
+  await called(page, "panel.pickContext");
+  await box.fill("Fix the problems");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await called(page, "session.prompt"), [{ session: "thread", prompt: "Fix the problems", content: [block("problems", "none left")] }]);
+});
+
 const red = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
 
 /** give pastes or drops files into the prompt box. */

@@ -40,7 +40,7 @@ function openPage(t: test.TestContext, { connection }: TestHub, session: string)
   };
   const handlers: PanelHandlers = {
     "panel.start": () => Promise.resolve({ title: "a title", draft: { text: "", content: [] }, history: [] }),
-    "panel.choose": refuse, "panel.launch": refuse, "panel.keepDraft": () => null, "panel.findFiles": refuse, "panel.readFiles": refuse, "panel.context": refuse, "panel.readContext": refuse, "panel.openFile": refuse, "panel.openLink": refuse,
+    "panel.choose": refuse, "panel.launch": refuse, "panel.keepDraft": () => null, "panel.findFiles": refuse, "panel.readFiles": refuse, "panel.readSource": refuse, "panel.pickContext": refuse, "panel.context": refuse, "panel.readContext": refuse, "panel.openFile": refuse, "panel.openLink": refuse,
     "panel.openDiff": refuse, "panel.openPatch": refuse, "panel.openChanges": refuse, "panel.openAddress": refuse, "panel.editInput": refuse, "panel.command": refuse, "panel.totals": refuse, "panel.insertCode": refuse, "panel.runCode": refuse,
   };
   const errors: unknown[] = [];

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { fileURLToPath } from "node:url";
-import { longestImage, mostFiles, rank, readUris } from "../../src/panel/content";
+import { foldersOf, longestImage, mostFiles, rank, readUris } from "../../src/panel/content";
 import { Drafts } from "../../src/panel/drafts";
 import { messageHtml, pageHtml } from "../../src/panel/html";
 
@@ -67,6 +67,8 @@ test("files are found by some of their letters", () => {
   assert.equal(rank("panel/prot", paths)[0], "src/panel/protocol.ts");
   assert.equal(rank("PaTest", paths)[0], "test/unit/panel.test.ts");
   assert.equal(rank("rdm", paths)[0], "README.md");
+  assert.deepEqual([...foldersOf(["src/panel/a.ts", "src/b.ts", "c.ts"])], ["src/panel/", "src/"]);
+  assert.equal(rank("pan", ["src/webview/expand.ts", "src/panel/"])[0], "src/panel/", "a folder by its name");
   assert.deepEqual(rank("zzz", paths), []);
   assert.deepEqual(rank("", paths, new Set(["src/webview/codeblock.ts"]))[0], "src/webview/codeblock.ts", "open editors first");
   assert.equal(rank("f", Array.from({ length: 200 }, (_, i) => `f${i}`)).length, mostFiles);

@@ -35,6 +35,11 @@ test("files with a line are links in prose, and other words are not", () => {
   assert.deepEqual(pieces("see src/a.ts:12:3, b.go#L4 and /x/y.py:1.").filter(({ target }) => target).map(({ text, target }) => [text, target]), [
     ["src/a.ts:12:3", { path: "src/a.ts", line: 12, column: 3 }], ["b.go#L4", { path: "b.go", line: 4 }], ["/x/y.py:1", { path: "/x/y.py", line: 1 }],
   ]);
+  const linked = (text: string): unknown[] => pieces(text, true).filter(({ target }) => target).map(({ text: part, target }) => [part, target]);
+  assert.deepEqual(linked("@lexer.ts#L6-8, @src/a.ts and lexer.ts:6-8; me@example.org"), [
+    ["@lexer.ts#L6-8", { path: "lexer.ts", line: 6 }], ["@src/a.ts", { path: "src/a.ts" }], ["lexer.ts:6-8", { path: "lexer.ts", line: 6 }],
+  ]);
+  assert.deepEqual(pieces("see lexer.ts:6-8.").map(({ text }) => text), ["see ", "lexer.ts:6-8", "."]);
   for (const text of ["e.g. 10:30", "http://example.org:80/x", "node.js", "1.2.3:4"]) assert.deepEqual(pieces(text).filter(({ target }) => target), [], text);
   assert.deepEqual([fileOf("src/a.ts"), fileOf("a.ts:3"), fileOf("a.b"), fileOf("rm -r x/y.z")], [{ path: "src/a.ts" }, { path: "a.ts", line: 3 }, undefined, undefined]);
 });
