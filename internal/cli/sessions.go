@@ -308,14 +308,6 @@ func noSession(status, agent string, archived bool) string {
 	return "there is no session here yet, or all are archived: `duet-rpc prompt \"…\"` begins one"
 }
 
-// noTurn explains an empty list of turns and what to do.
-func noTurn(state, agent string) string {
-	if which := asked(state, agent); which != "" {
-		return "there is no turn" + which + ": `duet-rpc session list --turns` lists them all"
-	}
-	return "there is no turn here yet: `duet-rpc prompt \"…\"` begins one"
-}
-
 // asked describes the filter.
 func asked(state, agent string) string {
 	var parts []string
