@@ -86,6 +86,16 @@ def test_items_count():
   await picture("completion");
   await prompt.press("Enter");
   await eventually(async () => assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /));
+  // What git sees goes along, too. There is no problem, and no terminal.
+  const written = await prompt.inputValue();
+  for (const source of ["changes", "problems", "terminal"]) {
+    await prompt.pressSequentially(`@${source}`);
+    await panel.getByRole("option", { name: new RegExp(`^${source}`) }).waitFor();
+    await prompt.press("Enter");
+    if (source === "changes") await panel.getByRole("button", { name: "Remove changes" }).click();
+    else await panel.getByText(source === "problems" ? /VS Code lists no problem in / : "no terminal is open").waitFor();
+    await prompt.fill(written);
+  }
   const chip = panel.getByRole("button", { name: "Remove the active editor, test_cart.py:4" });
   await chip.waitFor();
   await prompt.press("Enter");
