@@ -286,25 +286,43 @@ func partsOf(file *protocol.Change) (list []part) {
 	return list
 }
 
-// changesOf splits the text of a hunk into its changes, each with the unchanged lines around it.
+// changesOf splits the text of a hunk into its changes, each with the unchanged lines around it. A change may
+// have unchanged lines within.
 func changesOf(h protocol.Hunk, names, text string) (changes []part) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:]
 	at := 0
-	skip := func(while func(line string) bool) (from int) {
-		for from = at; at < len(lines) && while(lines[at]); at++ {
+	unchanged := func() (from int) {
+		for from = at; at < len(lines) && strings.HasPrefix(lines[at], " "); at++ {
 		}
 		return from
 	}
-	isUnchanged := func(line string) bool { return strings.HasPrefix(line, " ") }
-	before := skip(isUnchanged)
+	before := unchanged()
 	old, now := h.OldStart, h.NewStart // of the first line of what is shown
 	for _, c := range h.Parts {
-		from, change := before, skip(func(line string) bool { return !isUnchanged(line) })
-		before = skip(isUnchanged)
-		above, below := change-from, at-before
+		from, above := before, at-before
+		at += lengthOf(c, lines[at:])
+		before = unchanged()
+		below := at - before
 		header := fmt.Sprintf("@@ -%d,%d +%d,%d @@", old, above+c.OldLines+below, now, above+c.NewLines+below)
 		changes = append(changes, part{id: c.ID, text: names + "\n" + header + "\n" + strings.Join(lines[from:at], "\n") + "\n", state: c.State})
 		old, now = old+above+c.OldLines, now+above+c.NewLines
 	}
 	return changes
+}
+
+// lengthOf returns how many of a hunk's lines belong to the change with which they begin.
+func lengthOf(c protocol.HunkPart, lines []string) (n int) {
+	old, now := 0, 0
+	for n < len(lines) && (old < c.OldLines || now < c.NewLines || strings.HasPrefix(lines[n], `\`)) {
+		switch {
+		case strings.HasPrefix(lines[n], "-"):
+			old++
+		case strings.HasPrefix(lines[n], "+"):
+			now++
+		case strings.HasPrefix(lines[n], " "):
+			old, now = old+1, now+1
+		}
+		n++
+	}
+	return n
 }

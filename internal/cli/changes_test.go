@@ -48,4 +48,14 @@ func TestChangesOfAHunk(t *testing.T) {
 	assert.Equal(t, []part{{id: "1", text: names + hunk, state: "open", changes: []part{one, two, three}}}, partsOf(file))
 	file.Hunks[0].Parts[1].State, two.state = "accepted", "accepted"
 	assert.Equal(t, []part{one, two, three}, partsOf(file))
+
+	// A change that nothing could find alone stays with the one before it.
+	const merged = "\n@@ -1,4 +1,5 @@\n-one\n+ONE\n two\n three\n+3\n four\n+5\n"
+	file.Diff, file.Hunks = names+merged, []protocol.Hunk{{ID: "1", OldStart: 1, NewStart: 1, State: "open", Parts: []protocol.HunkPart{
+		{ID: "a", OldStart: 1, OldLines: 1, NewStart: 1, NewLines: 1, State: "open"}, {ID: "b", OldStart: 3, OldLines: 1, NewStart: 4, NewLines: 3, State: "open"},
+	}}}
+	assert.Equal(t, []part{
+		{id: "a", text: names + "\n@@ -1,3 +1,3 @@\n-one\n+ONE\n two\n three\n", state: "open"},
+		{id: "b", text: names + "\n@@ -2,3 +2,5 @@\n two\n three\n+3\n four\n+5\n", state: "open"},
+	}, partsOf(file)[0].changes)
 }

@@ -71,7 +71,7 @@ type Talk struct {
 	queued  []queuedPrompt  // by this client
 	ran     []string        // the user's commands since the last prompt, with their outputs
 	news    talkNews
-	reports chan struct{} // an agent has reported something about its session, or asks elsewhere changes; buffer of 1
+	reports chan struct{} // an agent has reported something about its session, or a question was opened or closed; buffer of 1
 	asks    openQuestions // of all sessions
 
 	resizes <-chan os.Signal
