@@ -300,13 +300,15 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheSession(t *testing.T) {
 }
 
 func TestInterruptSession(t *testing.T) {
-	answered := make(chan struct{})
+	begun, answered := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		close(begun)
 		defer func() { <-answered }() // agents take some time to end
 		return until(ctx, x)
 	})
 	c := w.connect(frame.LSP)
 	id := c.launch(`{"query":"go on"}`)
+	<-begun // before it has an agent, a turn is interrupted at once
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
 	close(answered)
 	w.ended(id)

@@ -122,14 +122,15 @@ func TestTheChatAndAQuietTurn(t *testing.T) {
 }
 
 func TestQueuedTurns(t *testing.T) {
-	answered := make(chan struct{})
+	begun, answered := make(chan struct{}, 3), make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		begun <- struct{}{}
 		defer func() { <-answered }() // agents take some time to end
 		return until(ctx, x)
 	})
 	c := w.connect(frame.LSP)
 	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
-	w.reaches(first.ID, domain.Running)
+	<-begun
 	for _, prompt := range []string{"two", "three"} {
 		assert.Equal(t, "queued", answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"`+prompt+`"}`).Delivered)
 	}
