@@ -225,6 +225,9 @@ func (s states) list() ([]Record, error) {
 	}
 	var list []Record
 	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), forgotten) {
+			continue
+		}
 		if r, err := readRecord(filepath.Join(s.dir, e.Name())); err == nil {
 			list = append(list, r)
 		}
@@ -513,12 +516,20 @@ func holdsDatabase(stateDir string) bool {
 	return err == nil
 }
 
+// forgotten ends the name of a state directory that is being deleted. After a power cut in the middle of
+// that, part of a database must not count as the project's state.
+const forgotten = ".forgotten"
+
 // Forget deletes the state of the project at root. This cannot be undone. It leaves the
 // directory root alone. Before that it calls outside with the state directory, to delete what the
-// state has elsewhere. An error is a *[HeldError] if a hub runs there.
+// state has elsewhere. When it returns, a power cut does not bring the state back. An error is a
+// *[HeldError] if a hub runs there.
 func Forget(ctx context.Context, getenv func(string) string, root string, outside func(stateDir string) error) error {
 	s, err := statesOf(getenv)
 	if err != nil {
+		return err
+	}
+	if err := s.removeForgotten(); err != nil {
 		return err
 	}
 	r, err := s.find(root)
@@ -530,11 +541,35 @@ func Forget(ctx context.Context, getenv func(string) string, root string, outsid
 		return err
 	}
 	defer lock.Close()
-	if err := outside(r.StateDir); err != nil {
+	err = outside(r.StateDir)
+	if err == nil {
+		err = durable.Rename(r.StateDir, r.StateDir+forgotten)
+	}
+	if err == nil {
+		err = os.RemoveAll(r.StateDir + forgotten)
+	}
+	if err == nil {
+		err = durable.SyncDirectory(s.dir)
+	}
+	if err != nil {
 		return fmt.Errorf("forgetting the project: %w", err)
 	}
-	if err := os.RemoveAll(r.StateDir); err != nil {
-		return fmt.Errorf("forgetting the project: %w", err)
+	return nil
+}
+
+// removeForgotten deletes what an earlier Forget left when its process ended.
+func (s states) removeForgotten() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("listing the projects: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), forgotten) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
+			return fmt.Errorf("deleting a forgotten project: %w", err)
+		}
 	}
 	return nil
 }

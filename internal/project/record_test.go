@@ -153,6 +153,36 @@ func TestAll(t *testing.T) {
 	assert.Equal(t, []string{a.StateDir, b.StateDir}, []string{list[0].StateDir, list[1].StateDir}, "also a project whose directory is gone")
 }
 
+// A power cut in the middle of it leaves a part of the state, which is no project's and is deleted next time.
+func TestForget(t *testing.T) {
+	elsewhere(t)
+	dir := tree(t, "a/", "b/")
+	root := filepath.Join(dir, "a")
+	a, _ := begin(t, root)
+	b, _ := begin(t, filepath.Join(dir, "b"))
+	forget := func(outside error) error {
+		return project.Forget(t.Context(), os.Getenv, root, func(stateDir string) error {
+			assert.Equal(t, a.StateDir, stateDir)
+			return outside
+		})
+	}
+	require.ErrorContains(t, forget(errors.New("not landed")), "forgetting the project: not landed")
+	assert.DirExists(t, a.StateDir)
+	require.NoError(t, forget(nil))
+
+	begin(t, root)
+	half := a.StateDir + ".forgotten"
+	require.NoError(t, os.Rename(a.StateDir, half))
+	list, err := project.All(os.Getenv)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, b.StateDir, list[0].StateDir)
+	var none *project.NoStateError
+	require.ErrorAs(t, forget(nil), &none)
+	assert.NoDirExists(t, half)
+	assert.DirExists(t, b.StateDir)
+}
+
 // Editors compute the name, too: emacs/duet-connection.el and vscode/src/hub/root.ts.
 func TestTheNameOfAStateDirectory(t *testing.T) {
 	assert.Equal(t, "/state/projects/a-project-of---name-that-7d76d87cce8a06d4", project.StateDirIn("/state", "/home/me/a project of ä name that is long"))
