@@ -310,7 +310,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 		return alreadyHere(s, p.ID), nil
 	}
 	r := protocol.AdoptResult{
-		Started: startedTurn(s, deliveredStarted), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note,
+		Started: startedTurn(s, protocol.DeliveredStarted), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note,
 	}
 	switch {
 	case !replayed.HasHistory:
@@ -323,7 +323,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 
 func alreadyHere(s domain.TurnInSession, native string) protocol.AdoptResult {
 	return protocol.AdoptResult{
-		Started: startedTurn(s, deliveredStarted), NativeSession: native, History: true,
+		Started: startedTurn(s, protocol.DeliveredStarted), NativeSession: native, History: true,
 		Note: "the session is here already and was not changed: " + s.Turn.Name(),
 	}
 }

@@ -117,9 +117,9 @@ func decisionOf(p protocol.DecisionParams) approval.Decision {
 func decideApproval(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) (protocol.DecisionResult, error) {
 	a, err := h.Approvals().Decide(ctx, decisionOf(p))
 	if hubKind(err) == domain.KindAlreadyDecided {
-		return protocol.DecisionResult{Error: err.Error(), Status: a.Status}, nil
+		return protocol.DecisionResult{Error: err.Error(), Status: protocol.ApprovalStatus(a.Status)}, nil
 	}
-	r := protocol.DecisionResult{Success: err == nil, Status: a.Status, Told: a.Next}
+	r := protocol.DecisionResult{Success: err == nil, Status: protocol.ApprovalStatus(a.Status), Told: a.Next}
 	if a.Next != nil {
 		r.ToldTurn = a.Next.Name()
 	}
@@ -134,7 +134,7 @@ func approvalOf(h *hub.Hub, a domain.Approval, s domain.TurnInSession) *protocol
 	r := &protocol.Approval{
 		ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession,
 		SessionUUID: s.Session.UUID, Agent: s.Agent,
-		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
+		Status: protocol.ApprovalStatus(a.Status), Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: protocol.TimeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: protocol.TimeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(),
 		TextMember: protocol.TextMember(a.InputEditable(), a.Input), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,

@@ -180,16 +180,16 @@ func TestAnApprovalIsCreated(t *testing.T) {
 	w.reaches(started.ID, domain.Running)
 	c.ask("event.subscribe", `{"kinds":["approval.closed"]}`)
 	a := answer[protocol.ApprovalResult](c, "approval.create", `{"turn":1,"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"mine"}`).Approval
-	assert.Equal(t, []any{"1.1", "pending", "mine", "Bash", protocol.FunctionCall}, []any{a.Turn, a.Status, a.CallID, a.ToolName, a.Type})
+	assert.Equal(t, []any{"1.1", protocol.ApprovalStatus("pending"), "mine", "Bash", protocol.FunctionCall}, []any{a.Turn, a.Status, a.CallID, a.ToolName, a.Type})
 	w.reaches(started.ID, domain.WaitingInput)
 	c.ask("approval.decide", `{"approval":"mine","decision":"approve"}`)
 	assert.Equal(t, protocol.KindApprovalClosed, eventIn(t, c).Kind)
-	assert.Equal(t, "approved", answer[protocol.ApprovalResult](c, "approval.get", `{"approval":"`+a.ApprovalID+`"}`).Approval.Status)
+	assert.Equal(t, protocol.ApprovalStatus("approved"), answer[protocol.ApprovalResult](c, "approval.get", `{"approval":"`+a.ApprovalID+`"}`).Approval.Status)
 
-	assert.Equal(t, "approved", answer[protocol.ApprovalResult](c, "approval.create", `{"turn":1,"tool_name":"Read","tool_input":{"file_path":"a"}}`).Approval.Status, "a rule decides")
+	assert.Equal(t, protocol.ApprovalStatus("approved"), answer[protocol.ApprovalResult](c, "approval.create", `{"turn":1,"tool_name":"Read","tool_input":{"file_path":"a"}}`).Approval.Status, "a rule decides")
 	form := answer[protocol.ApprovalResult](c, "approval.create", `{"turn":"1.1","type":"human_contact","message":"Where to?",
 		"schema":{"type":"object","properties":{"port":{"type":"integer"}}}}`).Approval
-	assert.Equal(t, []any{"pending", "form", "Where to?"}, []any{form.Status, form.Mode, form.Title})
+	assert.Equal(t, []any{protocol.ApprovalStatus("pending"), "form", "Where to?"}, []any{form.Status, form.Mode, form.Title})
 
 	for param, params := range map[string]string{
 		"turn": `{"turn":"","tool_name":"Bash"}`, "tool_name": `{"turn":1}`, "message": `{"turn":1,"type":"human_contact"}`,

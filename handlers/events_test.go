@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -33,7 +34,7 @@ func TestSubscribersGetEventsOfTheirKinds(t *testing.T) {
 			assert.Equal(t, []string{"turn.forgotten"}, r.Unknown)
 			assert.Zero(t, r.Seq, "the log is empty")
 			begun := answer[protocol.Started](c, "session.start", `{"prompt":"x"}`)
-			var states []string
+			var states []domain.State
 			last := int64(0)
 			for len(states) == 0 || states[len(states)-1] != "completed" {
 				e := eventIn(t, c)
@@ -47,7 +48,7 @@ func TestSubscribersGetEventsOfTheirKinds(t *testing.T) {
 				assert.Equal(t, begun.SessionUUID, state.SessionUUID)
 				states = append(states, state.State)
 			}
-			assert.Equal(t, []string{"queued", "starting", "running", "completed"}, states)
+			assert.Equal(t, []domain.State{domain.Queued, domain.Starting, domain.Running, domain.Completed}, states)
 			assert.JSONEq(t, `{"success":true}`, string(c.ask("event.unsubscribe", `{"subscription_id":"`+r.SubscriptionID+`"}`)))
 			c.failsAs("event.unsubscribe", `{"subscription_id":"`+r.SubscriptionID+`"}`, -32050, "subscription_not_found")
 
@@ -56,7 +57,7 @@ func TestSubscribersGetEventsOfTheirKinds(t *testing.T) {
 			e := eventIn(t, c)
 			var said protocol.Item
 			require.NoError(t, json.Unmarshal(e.Data, &said))
-			assert.Equal(t, []string{"message", "user", "x"}, []string{said.Type, said.Role, said.Text})
+			assert.Equal(t, protocol.Item{Type: protocol.ItemMessage, Role: "user", Text: "x"}, protocol.Item{Type: said.Type, Role: said.Role, Text: said.Text})
 		})
 	}
 }

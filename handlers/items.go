@@ -85,12 +85,12 @@ func entriesFor(ctx context.Context, h *hub.Hub, p protocol.ItemsParams, limit i
 func itemOf(e query.Entry) *protocol.SessionItem {
 	i := &protocol.SessionItem{
 		ID: e.ID, Turn: domain.Turn{Session: e.Of.Session, Number: e.Of.Number}.Name(), TurnUUID: e.Of.HumanLayerSession,
-		TurnState: string(e.Of.State),
+		TurnState: e.Of.State,
 		Seq:       e.Seq, CreatedAt: e.Created.UTC(), UpdatedAt: e.Updated.UTC(), Item: protocol.ItemOf(e.Item), Approval: e.Item.Approval,
 		Open: e.Open, Withdrawn: e.Cancelled, Of: e.Item,
 	}
 	if e.Approval != nil {
-		i.ApprovalStatus = e.Approval.Status
+		i.ApprovalStatus = protocol.ApprovalStatus(e.Approval.Status)
 	}
 	switch d := e.Data.(type) {
 	case domain.Plan:
@@ -99,8 +99,8 @@ func itemOf(e query.Entry) *protocol.SessionItem {
 		i.Change = &d
 	case domain.ApprovalNote:
 		i.Answer = &protocol.AnswerNote{
-			Approval: d.ApprovalID, Type: d.Type, Status: d.Decision, Title: d.Title, Response: d.Response, DecidedBy: d.DecidedBy,
-			DecidedIn: d.DecidedIn, Edited: d.Edited, Explanation: d.Explanation, Delivery: d.Delivery,
+			Approval: d.ApprovalID, Type: protocol.ApprovalType(d.Type), Status: protocol.ApprovalStatus(d.Decision), Title: d.Title,
+			Response: d.Response, DecidedBy: cmp.Or(d.DecidedBy, domain.DecidedByUser), DecidedIn: d.DecidedIn, Edited: d.Edited, Explanation: d.Explanation, Delivery: d.Delivery,
 		}
 	}
 	if i.Type == protocol.ItemToolCall {

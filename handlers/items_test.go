@@ -42,8 +42,8 @@ func TestItemsOfASession(t *testing.T) {
 		r = answer[protocol.ItemList](c, "session.items", params)
 		for _, i := range r.Items {
 			assert.Positive(t, i.ID)
-			assert.Equal(t, "completed", i.TurnState)
-			text := strings.TrimSpace(strings.Join([]string{i.Turn, i.Type, i.Role, i.Text, i.ToolName, string(i.ToolInput), i.Status, i.Result}, " "))
+			assert.Equal(t, domain.Completed, i.TurnState)
+			text := strings.TrimSpace(strings.Join([]string{i.Turn, string(i.Type), i.Role, i.Text, i.ToolName, string(i.ToolInput), string(i.Status), i.Result}, " "))
 			if i.Change != nil {
 				text += fmt.Sprint(" +", i.Change.Added)
 			}
@@ -97,7 +97,7 @@ func TestItemsOfASession(t *testing.T) {
 	for _, hit := range answer[protocol.SearchResult](c, "session.search", `{"query":"hm"}`).Hits {
 		found := answer[protocol.ItemList](c, "session.items", `{"turn":"`+hit.Turn+`","key":"`+hit.Key+`"}`).Items
 		require.Len(t, found, 1)
-		assert.Equal(t, []any{hit.Item, "thought", hit.Type}, []any{found[0].ID, found[0].Type, "thought"})
+		assert.Equal(t, []any{hit.Item, protocol.ItemThought, hit.Type}, []any{found[0].ID, found[0].Type, protocol.ItemThought})
 	}
 
 	c.failsAs("session.items", `{"session":"99"}`, -32050, "not_found")
@@ -150,7 +150,7 @@ func TestAnUnfinishedMessageIsAnItem(t *testing.T) {
 		return list[len(list)-1]
 	}
 	w.until(func() bool { return last().Text == "Half " }, "the message begins")
-	assert.Equal(t, []any{int64(0), true, "running"}, []any{last().ID, last().Open, last().TurnState})
+	assert.Equal(t, []any{int64(0), true, domain.Running}, []any{last().ID, last().Open, last().TurnState})
 	assert.Len(t, answer[protocol.ItemList](c, "session.items", `{"turn":"1.1","key":"`+last().Key+`"}`).Items, 1)
 
 	// A page does not end at it, because the next one begins at an id.
@@ -243,7 +243,7 @@ func TestAnItemOfManyParts(t *testing.T) {
 			for after := int64(0); ; {
 				r := answer[protocol.ItemList](c, "session.items", fmt.Sprintf(`{"session":1,"after":%d}`, after))
 				for _, i := range r.Items {
-					types = append(types, i.Turn+" "+i.Type)
+					types = append(types, i.Turn+" "+string(i.Type))
 					assert.Equal(t, i.Type == protocol.ItemPlan, i.Truncated)
 				}
 				if after = r.NextAfter; after == 0 {

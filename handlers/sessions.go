@@ -384,9 +384,9 @@ func begun(ctx context.Context, h *hub.Hub, turn domain.TurnInSession, err error
 	if err != nil {
 		return protocol.Started{Of: turn}, err
 	}
-	delivered := deliveredStarted
+	delivered := protocol.DeliveredStarted
 	if turn.State == domain.Queued {
-		delivered = deliveredQueued
+		delivered = protocol.DeliveredQueued
 	}
 	r := startedTurn(turn, delivered)
 	if !turn.State.Ended() && turn.State != domain.Draft {
@@ -398,9 +398,9 @@ func begun(ctx context.Context, h *hub.Hub, turn domain.TurnInSession, err error
 	return r, nil
 }
 
-func startedTurn(s domain.TurnInSession, delivered string) protocol.Started {
+func startedTurn(s domain.TurnInSession, delivered protocol.Delivery) protocol.Started {
 	return protocol.Started{
-		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Agent: s.Agent, State: string(s.State),
+		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Agent: s.Agent, State: s.State,
 		Delivered: delivered, Of: s,
 	}
 }
@@ -446,13 +446,6 @@ const (
 	deliverSteer = "steer"
 )
 
-// Values of protocol.Started.Delivered.
-const (
-	deliveredInjected = "injected"
-	deliveredQueued   = "queued"
-	deliveredStarted  = "started"
-)
-
 func checkDeliver(deliver string) error {
 	switch deliver {
 	case "", deliverQueue, deliverSteer:
@@ -468,7 +461,7 @@ func (s sessions) prompt(ctx context.Context, h *hub.Hub, p protocol.PromptParam
 	if mayBeSteered(p) && len(spec.Content) == 0 {
 		if turn, injected, err := h.Steer(ctx, spec.From, spec.Prompt); injected || err != nil {
 			s.editors.prompted(ctx, turn.Session.UUID)
-			return startedTurn(turn, deliveredInjected), err
+			return startedTurn(turn, protocol.DeliveredInjected), err
 		}
 	}
 	turn, err := s.next(ctx, h, spec, p.ReadsFiles)

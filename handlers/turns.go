@@ -108,7 +108,7 @@ func (sessions) interruptTurn(ctx context.Context, h *hub.Hub, p protocol.Interr
 	if err != nil {
 		return protocol.InterruptTurnResult{}, err
 	}
-	return protocol.InterruptTurnResult{Turn: t.Turn.Name(), State: string(t.State), Of: t}, nil
+	return protocol.InterruptTurnResult{Turn: t.Turn.Name(), State: t.State, Of: t}, nil
 }
 
 // interrupted interrupts a turn, or one of its agent's background tasks.
@@ -166,7 +166,7 @@ func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 	tokens, settings := s.Tokens, s.Session.Settings
 	t := &protocol.Turn{
 		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID,
-		State: string(s.State), Prompt: s.Prompt, Summary: protocol.Headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
+		State: s.State, Prompt: s.Prompt, Summary: protocol.Headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
 		SessionTitle: sessionTitleOf(s),
 		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),
 		WorkingDir: s.Session.CWD, Source: s.Source, Priority: s.Priority, CallerID: s.CallerID,

@@ -28,7 +28,7 @@ func TestSessionsAndTurnsHaveNumbers(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
 	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
-	assert.Equal(t, []any{"1.1", int64(1), "started"}, []any{first.Name, first.Session, first.Delivered})
+	assert.Equal(t, []any{"1.1", int64(1), protocol.DeliveredStarted}, []any{first.Name, first.Session, first.Delivered})
 	w.ended(first.ID)
 	assert.Equal(t, "start_id", c.fail("session.start", `{"prompt":"other","start_id":"`+first.SessionUUID+`"}`).Data["param"])
 	for range 2 { // the second one is the first one, sent again
@@ -47,7 +47,7 @@ func TestSessionsAndTurnsHaveNumbers(t *testing.T) {
 
 	for _, id := range []string{`"1.2"`, `1`, `"1"`, `"` + second.ID + `"`, `"` + second.SessionUUID + `"`, `"task-0003"`} {
 		turn := answer[protocol.TurnResult](c, "turn.get", `{"turn":`+id+`}`).Turn
-		assert.Equal(t, []any{"1.2", int64(1), second.ID, second.SessionUUID, "1.1", "completed", "two"}, []any{turn.Name, turn.Session, turn.ID, turn.SessionUUID, turn.Parent, turn.State, turn.Prompt}, id)
+		assert.Equal(t, []any{"1.2", int64(1), second.ID, second.SessionUUID, "1.1", domain.Completed, "two"}, []any{turn.Name, turn.Session, turn.ID, turn.SessionUUID, turn.Parent, turn.State, turn.Prompt}, id)
 	}
 	got := answer[protocol.GetSessionResult](c, "session.get", `{"session":3}`)
 	assert.Equal(t, []any{"3.1", "1.1", "plan"}, []any{got.Session.Name, got.Session.Parent, got.Session.Mode})
@@ -88,11 +88,11 @@ func TestAClientWaitsForATurn(t *testing.T) {
 	w.reaches("1.1", domain.Running)
 	assert.Equal(t, map[string]any{"kind": "cancelled"}, c.cancel(c.send("turn.wait", `{"turn":1}`)).Error.Data)
 	waiting := c.send("turn.wait", `{"turn":"1.1"}`)
-	assert.Equal(t, "running", answer[protocol.TurnResult](c, "turn.get", `{"turn":1}`).Turn.State)
+	assert.Equal(t, domain.Running, answer[protocol.TurnResult](c, "turn.get", `{"turn":1}`).Turn.State)
 	close(release)
 	var r protocol.TurnResult
 	require.NoError(t, json.Unmarshal(c.wait(waiting).Result, &r))
-	assert.Equal(t, []any{"1.1", "completed", "Done: one"}, []any{r.Turn.Name, r.Turn.State, r.Turn.Result})
+	assert.Equal(t, []any{"1.1", domain.Completed, "Done: one"}, []any{r.Turn.Name, r.Turn.State, r.Turn.Result})
 	assert.Equal(t, r, answer[protocol.TurnResult](c, "turn.wait", `{"turn":1}`), "a turn that has ended")
 
 	c.ask("session.start", `{"prompt":"two","gates":["make test"]}`)
@@ -132,7 +132,7 @@ func TestQueuedTurns(t *testing.T) {
 	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
 	<-begun
 	for _, prompt := range []string{"two", "three"} {
-		assert.Equal(t, "queued", answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"`+prompt+`"}`).Delivered)
+		assert.Equal(t, protocol.DeliveredQueued, answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"`+prompt+`"}`).Delivered)
 	}
 	prompts := func(list []*protocol.WaitingPrompt) (texts []string) {
 		for _, p := range list {
@@ -177,14 +177,14 @@ func TestApprovalsOfTurns(t *testing.T) {
 	open := answer[protocol.ApprovalList](c, "approval.list", `{"turn":"1.1"}`).Approvals
 	require.Len(t, open, 1)
 	a := *open[0]
-	assert.Equal(t, []any{"1.1", int64(1), turn.ID, turn.SessionUUID, "Edit a.txt", "pending"}, []any{a.Turn, a.Session, a.TurnUUID, a.SessionUUID, a.Title, a.Status})
+	assert.Equal(t, []any{"1.1", int64(1), turn.ID, turn.SessionUUID, "Edit a.txt", protocol.ApprovalStatus("pending")}, []any{a.Turn, a.Session, a.TurnUUID, a.SessionUUID, a.Title, a.Status})
 	assert.Equal(t, a, answer[protocol.ApprovalResult](c, "approval.get", `{"approval":"`+a.ApprovalID+`"}`).Approval)
 	c.failsAs("approval.get", `{"approval":"none"}`, -32050, "approval_not_found")
 	c.failsAs("approval.decide", `{"approval":"none","decision":"approve"}`, -32050, "approval_not_found")
 	assert.True(t, answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve","scope":"session"}`).Success)
 	w.ended(turn.ID)
 	again := answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve"}`)
-	assert.Equal(t, []any{false, "approved"}, []any{again.Success, again.Status})
+	assert.Equal(t, []any{false, protocol.ApprovalStatus("approved")}, []any{again.Success, again.Status})
 	assert.Empty(t, answer[protocol.ApprovalList](c, "approval.list", `{}`).Approvals)
 	rules := answer[protocol.RuleList](c, "rule.list", `{}`).Rules
 	require.Len(t, rules, 1)

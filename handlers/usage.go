@@ -23,9 +23,8 @@ type usage struct{ Domain }
 
 func countTurns(ctx context.Context, h *hub.Hub, _ none) (protocol.TurnCounts, error) {
 	counts, err := h.Query().Counts(ctx)
-	r := protocol.TurnCounts{States: make(map[protocol.TurnState]int)}
-	for state, n := range counts {
-		r.States[protocol.TurnState(state)] = n
+	r := protocol.TurnCounts{States: counts}
+	for _, n := range counts {
 		r.Total += n
 	}
 	return r, err

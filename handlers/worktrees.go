@@ -69,7 +69,7 @@ func (s sessions) startAttempts(ctx context.Context, h *hub.Hub, p protocol.Star
 	launchedAll, err := h.LaunchAttempts(ctx, spec, choices)
 	r := protocol.StartAttemptsResult{Turns: []protocol.Started{}}
 	for _, turn := range launchedAll {
-		r.Turns = append(r.Turns, startedTurn(turn, deliveredStarted))
+		r.Turns = append(r.Turns, startedTurn(turn, protocol.DeliveredStarted))
 	}
 	return r, err
 }

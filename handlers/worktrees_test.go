@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
@@ -277,11 +278,11 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Equal(t, "fix", compared.Prompt)
 	require.Len(t, compared.Attempts, 2)
 	one := compared.Attempts[0]
-	assert.Equal(t, []any{first, "completed", 1}, []any{one.ID, one.State, one.Usage.Turns})
+	assert.Equal(t, []any{first, domain.Completed, 1}, []any{one.ID, one.State, one.Usage.Turns})
 	assert.Equal(t, []protocol.FileChange{{Path: "a.txt", Added: 3, Removed: 1}, {Path: "b.bin", Binary: true}}, one.Files)
 	assert.Equal(t, [2]int{3, 1}, [2]int{one.Added, one.Removed})
 	assert.Equal(t, "patch of "+filepath.Base(one.Worktree.Dir), one.Patch)
-	assert.Equal(t, "running", compared.Attempts[1].State)
+	assert.Equal(t, domain.Running, compared.Attempts[1].State)
 
 	chosen := `{"session":"` + first + `"`
 	e := c.fail("attempt.choose", chosen+`}`)

@@ -34,7 +34,7 @@ type foreground struct {
 // A hubTurn is a turn of the hub in the session.
 type hubTurn struct {
 	id       string
-	state    string             // the hub's state
+	state    domain.State       // the hub's state
 	prompt   *acp.MessageUpdate // until it is inserted, or nil
 	inserted bool               // it has begun
 	edited   string             // another client's edit of the waiting prompt; "": none
@@ -45,7 +45,7 @@ func (f *foreground) get(id string) *hubTurn {
 	if r := f.find(id); r != nil {
 		return r
 	}
-	r := &hubTurn{id: id, state: hubclient.Queued}
+	r := &hubTurn{id: id, state: domain.Queued}
 	f.turns = append(f.turns, r)
 	return r
 }
@@ -88,7 +88,7 @@ func (f *foreground) now() string {
 	for _, r := range f.turns {
 		switch {
 		case !r.inserted:
-		case r.state == hubclient.WaitingInput:
+		case r.state == domain.WaitingInput:
 			state = acp.StateRequiresAction
 		default:
 			return acp.StateRunning
@@ -115,15 +115,15 @@ func (s *session) hold(id string, updates []any) bool {
 }
 
 // turnChanged handles a new state of a turn that has not ended.
-func (s *session) turnChanged(id, state string) {
-	if !s.hasStates || state == hubclient.Draft {
+func (s *session) turnChanged(id string, state domain.State) {
+	if !s.hasStates || state == domain.Draft {
 		return
 	}
 	s.mu.Lock()
 	r := s.work.get(id)
 	r.state = state
 	s.mu.Unlock()
-	if state == hubclient.Running || state == hubclient.WaitingInput {
+	if state == domain.Running || state == domain.WaitingInput {
 		s.insert(r)
 		s.sendState(false)
 	}
@@ -229,9 +229,9 @@ func (s *session) turnEnded(id string, o outcome, isAwaited bool) {
 func (s *session) requiresAction(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
-	waits := r != nil && r.inserted && r.state == hubclient.Running
+	waits := r != nil && r.inserted && r.state == domain.Running
 	if waits {
-		r.state = hubclient.WaitingInput
+		r.state = domain.WaitingInput
 	}
 	s.mu.Unlock()
 	if waits {
@@ -282,12 +282,12 @@ func (s *session) stateUpdate(state string) []any {
 func (a *agent) turnsOf(ctx context.Context, last protocol.Turn) (turns []*hubTurn, err error) {
 	for s := last; ; {
 		switch {
-		case s.State == hubclient.Draft, s.State == hubclient.Cancelled: // an earlier turn may be active
-		case hubclient.Ended(s.State):
+		case s.State == domain.Draft, s.State == domain.Cancelled: // an earlier turn may be active
+		case s.State.Ended():
 			return turns, nil
 		default:
 			turns = slices.Insert(turns, 0,
-				&hubTurn{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
+				&hubTurn{id: s.ID, state: s.State, inserted: s.State != domain.Queued && s.State != domain.Starting})
 		}
 		if s.Parent == "" {
 			return turns, nil
@@ -314,8 +314,9 @@ type turn struct {
 
 // An outcome is how a turn ended.
 type outcome struct {
-	state, stopReason, err, code string
-	authMethods                  []domain.AuthMethod
+	state                 domain.State
+	stopReason, err, code string
+	authMethods           []domain.AuthMethod
 
 	inserted string // for a client with states: the id of the prompt, if the turn has just begun and not ended
 }
@@ -425,13 +426,13 @@ func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":
 		return acp.StopEndTurn, true
-	case o.state == hubclient.Completed:
+	case o.state == domain.Completed:
 		switch o.stopReason {
 		case acp.StopMaxTokens, acp.StopMaxTurnRequests, acp.StopRefusal, acp.StopCancelled:
 			return o.stopReason, false
 		}
 		return acp.StopEndTurn, false
-	case o.state == hubclient.Cancelled, o.state == hubclient.Interrupted, o.state == hubclient.Discarded:
+	case o.state == domain.Cancelled, o.state == domain.Interrupted, o.state == domain.Discarded:
 		return acp.StopCancelled, false
 	}
 	return acp.StopEndTurn, true

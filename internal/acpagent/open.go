@@ -48,7 +48,7 @@ func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedS
 	switch {
 	case err != nil:
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
-	case !hubclient.Ended(from.State):
+	case !from.State.Ended():
 		return acp.OpenedSession{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is running a turn; fork it when the turn has ended",
 			nil)
 	}
@@ -114,7 +114,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
 	s.workspace = &p.Workspace
 	s.translator.Since = since
-	if !hubclient.Ended(state.State) {
+	if !state.State.Ended() {
 		s.running = state.ID
 	}
 	if s.hasStates {

@@ -505,7 +505,7 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 		s.forgetSteered(full.text)
 		return acp.SteerResponse{}, full.refused(err)
 	}
-	if started.Delivered == hubclient.DeliveredInjected {
+	if started.Delivered == protocol.DeliveredInjected {
 		return acp.SteerResponse{Outcome: acp.SteerInjected}, nil
 	}
 	s.forgetSteered(full.text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -166,7 +167,7 @@ func (s *session) subscriptionEnded(err error) {
 	isClosed := s.closed
 	if !isClosed {
 		for _, t := range s.turns {
-			t.end(outcome{state: hubclient.Failed, err: why})
+			t.end(outcome{state: domain.Failed, err: why})
 		}
 	}
 	s.mu.Unlock()
@@ -217,8 +218,8 @@ func (s *session) event(e eventstream.Event) {
 // before.
 func (s *session) stateChanged(turn string, d *protocol.TurnStateEvent) {
 	s.mu.Lock()
-	if !hubclient.Ended(d.State) {
-		if d.State != hubclient.Queued && d.State != hubclient.Draft {
+	if !d.State.Ended() {
+		if d.State != domain.Queued && d.State != domain.Draft {
 			s.running = turn
 		}
 		s.mu.Unlock()
@@ -241,7 +242,7 @@ func (s *session) stateChanged(turn string, d *protocol.TurnStateEvent) {
 	switch {
 	case s.hasStates:
 		s.turnEnded(turn, o, isAwaited)
-	case !ours && d.State == hubclient.Failed && d.Error != "":
+	case !ours && d.State == domain.Failed && d.Error != "":
 		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	if !isAwaited || s.hasStates { // else the response to the prompt comes first

@@ -218,7 +218,7 @@ type view struct {
 
 // viewOf converts a session's settings to the client's form.
 func (s *session) viewOf(state protocol.Turn, agents []domain.Agent) view {
-	v := view{title: state.Title, working: state.State != "" && !hubclient.Ended(state.State)}
+	v := view{title: state.Title, working: state.State != "" && !state.State.Ended()}
 	if v.title == "" && state.Reported().Info != nil {
 		v.title = state.Reported().Info.Title
 	}

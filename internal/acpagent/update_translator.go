@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -66,12 +65,12 @@ func (t *translator) Item(i *protocol.SessionItem) []any {
 		return t.said(&i.Item, metaOf(members(i.Meta), t.parentID(i.TurnUUID, i.ParentID)), i.Text)
 	case protocol.ItemToolCall:
 		updates := t.toolCall(call{
-			turn: i.TurnUUID, id: i.Key, name: i.ToolName, title: i.Title, kind: i.ToolKind, status: i.Status, parent: i.ParentID,
+			turn: i.TurnUUID, id: i.Key, name: i.ToolName, title: i.Title, kind: i.ToolKind, status: string(i.Status), parent: i.ParentID,
 			input: i.ToolInput, data: protocol.Value(i.Details), refusal: i.Refusal,
 		})
 		if i.Ended() || i.Result != "" {
 			updates = append(updates,
-				t.toolCall(call{turn: i.TurnUUID, id: i.Key, status: i.Status, result: i.Result, refusal: i.Refusal, ended: i.Ended()})...)
+				t.toolCall(call{turn: i.TurnUUID, id: i.Key, status: string(i.Status), result: i.Result, refusal: i.Refusal, ended: i.Ended()})...)
 		}
 		return updates
 	case protocol.ItemNotice:
@@ -128,7 +127,7 @@ func (t *translator) Event(e eventstream.Event, data any) []any {
 	case *protocol.LaggedEvent:
 		t.messages.leftOut()
 	case *protocol.TurnStateEvent:
-		if hubclient.Ended(d.State) {
+		if d.State.Ended() {
 			t.messages.turnEnded()
 			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Client.HasStates() })
 			t.terminals = nil
@@ -165,7 +164,7 @@ func (t *translator) item(turn string, seq int64, d *protocol.Item) []any {
 			return nil
 		}
 		return t.toolCall(call{
-			turn: turn, id: d.Key, name: d.ToolName, title: d.Title, kind: d.ToolKind, status: d.Status, parent: d.ParentID,
+			turn: turn, id: d.Key, name: d.ToolName, title: d.Title, kind: d.ToolKind, status: string(d.Status), parent: d.ParentID,
 			input: d.ToolInput, data: protocol.Value(d.Details), result: d.Result, refusal: d.Refusal, ended: d.Ended(), live: true,
 		})
 	case protocol.ItemNotice:

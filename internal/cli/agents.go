@@ -40,7 +40,7 @@ func (s *settings) explainedConfig() (*config.Config, error) {
 func workingTurns(cmd *cobra.Command, s *settings, agent string) (turns []string) {
 	_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 		list, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{
-			Agent: agent, States: []protocol.TurnState{hubclient.Starting, hubclient.Running, hubclient.WaitingInput, "interrupting"},
+			Agent: agent, States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting},
 		})
 		for _, t := range list {
 			turns = append(turns, t.Name)

@@ -122,7 +122,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"question", a.ApprovalID},
 					{"turn", a.Turn},
 					{"agent", a.Agent},
-					{"status", domain.StatusWords(a.Status)},
+					{"status", a.Status.Words()},
 					{"asks", a.Asks()},
 					{"subject", a.Subject},
 					{"stale", stale},

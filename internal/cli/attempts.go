@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -105,7 +106,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	switch {
 	case interrupted:
 		return exitStatus(term.Status)
-	case !slices.ContainsFunc(sessions, func(s protocol.Turn) bool { return s.State == hubclient.Completed }):
+	case !slices.ContainsFunc(sessions, func(s protocol.Turn) bool { return s.State == domain.Completed }):
 		return exitStatus(1)
 	}
 	return nil
@@ -204,7 +205,7 @@ func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 			lines += ", landed"
 		}
 		took := (time.Duration(a.Usage.TimeMS) * time.Millisecond).Round(time.Second).String()
-		cells := []string{a.Name, agent, a.State, files, lines, took, costText(a.Usage.CostUSD)}
+		cells := []string{a.Name, agent, a.State.Words(), files, lines, took, costText(a.Usage.CostUSD)}
 		if withGates {
 			cells = slices.Insert(cells, 3, gatesText(a.Gates))
 		}

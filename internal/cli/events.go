@@ -214,15 +214,15 @@ func gist(e eventstream.Event) string {
 		return term.Short(text)
 	case *protocol.Item:
 		if d.Type == protocol.ItemToolCall {
-			return below(d.ParentID) + term.Short(cmp.Or(d.Title, d.ToolName)+": "+cmp.Or(d.Status, "pending"))
+			return below(d.ParentID) + term.Short(cmp.Or(d.Title, d.ToolName)+": "+string(cmp.Or(d.Status, protocol.ToolPending)))
 		}
-		return below(d.ParentID) + term.Short(cmp.Or(d.Role, d.Type)+": "+d.Text)
+		return below(d.ParentID) + term.Short(cmp.Or(d.Role, string(d.Type))+": "+d.Text)
 	case *protocol.TextEvent:
 		return below(d.ParentID) + term.Short(d.Text)
 	case *protocol.ApprovalOpenedEvent:
 		return term.Short(turn.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
 	case *protocol.ApprovalClosedEvent:
-		text := turn.ShortID(d.ApprovalID) + " " + domain.StatusWords(d.Status) + " by " + d.DecidedBy
+		text := turn.ShortID(d.ApprovalID) + " " + d.Status.Words() + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}

@@ -110,7 +110,7 @@ func showOthers(view *turn.View, others []protocol.DiscardedAttempt) {
 func choose(
 	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn,
 ) (protocol.ChooseAttemptResult, json.RawMessage, error) {
-	if !hubclient.Ended(session.State) || session.AreChecked() {
+	if !session.State.Ended() || session.AreChecked() {
 		return protocol.ChooseAttemptResult{}, nil, fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
 	}
 	params.Session = protocol.Ref(session.ID)

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -253,7 +254,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	interrupted, err := toItsEnd()
 	var unfit error // the reason why the answer does not fit the schema
-	if err == nil && p.session.State == hubclient.Completed {
+	if err == nil && p.session.State == domain.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
 			view.Spent(p.session)
 			view.Note("the answer: " + unfit.Error() + "; asking once more")

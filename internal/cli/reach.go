@@ -138,9 +138,9 @@ func statusOf(session protocol.Turn, interrupted bool) error {
 		return term.ErrInterrupted
 	case session.Gates.Failed():
 		return exitStatus(gatesFail)
-	case session.State == hubclient.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
+	case session.State == domain.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
 		return nil
-	case (session.State == hubclient.Interrupted || session.State == hubclient.Cancelled) && interrupted:
+	case (session.State == domain.Interrupted || session.State == domain.Cancelled) && interrupted:
 		return term.ErrInterrupted
 	}
 	return exitStatus(1)
@@ -183,7 +183,7 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	if !r.Success {
 		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
-	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), domain.StatusWords(r.Status))
+	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), r.Status.Words())
 	if r.ToldTurn != "" {
 		progress(cmd, s, "the agent receives the comment with its next prompt: %s", r.ToldTurn)
 	}
@@ -305,9 +305,9 @@ func printStarted(
 	if !s.JSON {
 		state := domain.State(r.State).Words()
 		switch r.Delivered {
-		case hubclient.DeliveredInjected:
+		case protocol.DeliveredInjected:
 			state = "sent while it works"
-		case hubclient.DeliveredQueued:
+		case protocol.DeliveredQueued:
 			state = "queued"
 		}
 		progress(cmd, s, "%s · agent %s · %s", r.Name, r.Agent, state)
@@ -361,7 +361,7 @@ type turnResult struct {
 	TurnUUID    string          `json:"turn_uuid"`
 	SessionUUID string          `json:"session_uuid"`
 	Agent       string          `json:"agent"`
-	State       string          `json:"state"`
+	State       domain.State    `json:"state"`
 	Text        string          `json:"text"`
 	Error       string          `json:"error,omitempty"`
 	ErrorCode   string          `json:"error_code,omitempty"`

@@ -290,7 +290,7 @@ func printHits(cmd *cobra.Command, hits []*protocol.SearchHit) error {
 	t.Spare("BY", "AGE")
 	t.Below("TITLE", "FOUND")
 	for _, h := range hits {
-		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.Type), shortTitle(h.Title), aroundMatch(h.Snippet))
+		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, string(h.Type)), shortTitle(h.Title), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }
@@ -336,18 +336,18 @@ func newSessionCommand(s *settings) *cobra.Command {
 // listedStates are the states by which lists select turns, in the words of the shell, and those of the hub.
 var listedStates = []struct {
 	word   string
-	states []protocol.TurnState
+	states []domain.State
 }{
-	{"draft", []protocol.TurnState{hubclient.Draft}},
-	{"queued", []protocol.TurnState{hubclient.Queued}},
-	{"starting", []protocol.TurnState{hubclient.Starting}},
-	{"running", []protocol.TurnState{hubclient.Running}},
-	{"waiting", []protocol.TurnState{hubclient.WaitingInput}},
-	{"interrupting", []protocol.TurnState{"interrupting"}},
-	{"completed", []protocol.TurnState{hubclient.Completed}},
-	{"failed", []protocol.TurnState{hubclient.Failed, hubclient.TimedOut}},
-	{"interrupted", []protocol.TurnState{hubclient.Interrupted, hubclient.Cancelled}},
-	{"discarded", []protocol.TurnState{hubclient.Discarded}},
+	{"draft", []domain.State{domain.Draft}},
+	{"queued", []domain.State{domain.Queued}},
+	{"starting", []domain.State{domain.Starting}},
+	{"running", []domain.State{domain.Running}},
+	{"waiting", []domain.State{domain.WaitingInput}},
+	{"interrupting", []domain.State{domain.Interrupting}},
+	{"completed", []domain.State{domain.Completed}},
+	{"failed", []domain.State{domain.Failed, domain.TimedOut}},
+	{"interrupted", []domain.State{domain.Interrupted, domain.Cancelled}},
+	{"discarded", []domain.State{domain.Discarded}},
 }
 
 // A stateFlag is the flag --state.
@@ -363,7 +363,7 @@ func (f *stateFlag) Add(cmd *cobra.Command) {
 }
 
 // States returns the states that the flag selects; nil: all.
-func (f *stateFlag) States() ([]protocol.TurnState, error) {
+func (f *stateFlag) States() ([]domain.State, error) {
 	var words []string
 	for _, s := range listedStates {
 		if s.word == f.word {
@@ -435,7 +435,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 // earlier ones: prompts behind them may be queued or cancelled.
 func atWork(ctx context.Context, c *client.Client, last []protocol.Turn) error {
 	turns, _, err := hubclient.Turns(ctx, c,
-		protocol.ListTurnsParams{States: []protocol.TurnState{hubclient.Running, hubclient.WaitingInput}, Limit: new(uint(1000))})
+		protocol.ListTurnsParams{States: []domain.State{domain.Running, domain.WaitingInput}, Limit: new(uint(1000))})
 	if err != nil {
 		return err
 	}

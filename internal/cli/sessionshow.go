@@ -148,7 +148,7 @@ func turnTable(out io.Writer, id string, turns []protocol.Turn, none string, cal
 	for _, x := range turns {
 		id, title := called(x)
 		title = term.Short(title)
-		if n := len(x.Background); n > 0 && hubclient.Ended(x.State) && !listed[x.Session] {
+		if n := len(x.Background); n > 0 && x.State.Ended() && !listed[x.Session] {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
 		listed[x.Session] = true

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -26,7 +25,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 				switch {
 				case background != "":
 					progress(cmd, s, "the background task %s ends", background)
-				case r.State == hubclient.Completed:
+				case r.State == domain.Completed:
 					progress(cmd, s, "%s is completed; its agent's background work ends", r.Turn)
 				default:
 					progress(cmd, s, "%s is %s", r.Turn, domain.State(r.State).Words())

@@ -75,7 +75,7 @@ func printCounts(cmd *cobra.Command, s *settings) error {
 	return askHub(cmd, s, "turn.count", nil, func(r protocol.TurnCounts) error {
 		sum := func(states ...domain.State) (n int) {
 			for _, state := range states {
-				n += r.States[protocol.TurnState(state)]
+				n += r.States[state]
 			}
 			return n
 		}

@@ -140,7 +140,7 @@ func (t *talking) showEnd(ctx context.Context, c *client.Client, s protocol.Turn
 		return err
 	}
 	items := slices.DeleteFunc(page.Items, func(i *protocol.SessionItem) bool {
-		return i.TurnUUID == s.ID && !hubclient.Ended(s.State) // it is shown from its beginning
+		return i.TurnUUID == s.ID && !s.State.Ended() // it is shown from its beginning
 	})
 	t.view.ShowEnd(turn.Transcript{Items: items}, page.NextBefore > 0, fmt.Sprintf("duet-rpc session show --transcript %d", s.Session))
 	return nil

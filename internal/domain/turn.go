@@ -206,6 +206,14 @@ func States() []State { return StatesWhere(func(State) bool { return true }) }
 // Listed lists the states of the turns that lists show without being asked for others.
 func Listed() []State { return StatesWhere(func(s State) bool { return s != Discarded }) }
 
+// Accepted implements schema.Enum.
+func (State) Accepted() (names []string) {
+	for _, s := range States() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 // Ended reports whether the state is final.
 func (s State) Ended() bool {
 	switch s {

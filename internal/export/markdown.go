@@ -79,7 +79,7 @@ func writeItem(b *strings.Builder, i *protocol.SessionItem) {
 			fmt.Fprintf(b, "\nNot allowed: %s\n", heading(i.Refusal))
 		}
 		if i.Result != "" {
-			fmt.Fprintf(b, "\nResult (%s):\n\n%s", heading(cmp.Or(i.Status, "completed")), fenced("", i.Result))
+			fmt.Fprintf(b, "\nResult (%s):\n\n%s", heading(string(cmp.Or(i.Status, protocol.ToolCompleted))), fenced("", i.Result))
 		}
 	case protocol.ItemAnswer:
 		fmt.Fprintf(b, "\n> Question: %s\n", heading(protocol.Value(i.Answer).Words()))

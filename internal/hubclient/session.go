@@ -11,33 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// States of a turn.
-const (
-	Draft        = "draft"
-	Queued       = "queued"
-	Starting     = "starting"
-	Running      = "running"
-	WaitingInput = "waiting_input"
-
-	Completed   = "completed"
-	Failed      = "failed"
-	TimedOut    = "timed_out"
-	Cancelled   = "cancelled"
-	Interrupted = "interrupted"
-	Discarded   = "discarded"
-)
-
 // AuthRequired is the error code of a turn whose agent requires a sign-in, or its key.
 const AuthRequired = "AGENT_AUTH_REQUIRED"
-
-// Ended reports whether a state is final.
-func Ended(state string) bool {
-	switch state {
-	case Completed, Failed, TimedOut, Cancelled, Interrupted, Discarded:
-		return true
-	}
-	return false
-}
 
 // DuetModes are Duet's own; an agent may have others.
 var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
@@ -78,12 +53,6 @@ func BesideWords(beside []string) string {
 	}
 	return strings.Join(beside, ", ") + " work in this directory, too: they may change the same files"
 }
-
-// Values of Started.Delivered: the working agent has the prompt, or it is queued. Else it started.
-const (
-	DeliveredInjected = "injected"
-	DeliveredQueued   = "queued"
-)
 
 // LastTurn returns the id of a turn, or that of the newest for "last".
 func LastTurn(ctx context.Context, c *client.Client, id string) (string, error) {

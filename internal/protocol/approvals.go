@@ -113,9 +113,9 @@ type DecisionParams struct {
 }
 
 type DecisionResult struct {
-	Success bool   `json:"success" doc:"false: the approval was decided before; see error and status."`
-	Error   string `json:"error,omitempty" doc:"Why the decision has no effect."`
-	Status  string `json:"status,omitempty" doc:"The approval's current status."`
+	Success bool           `json:"success" doc:"false: the approval was decided before; see error and status."`
+	Error   string         `json:"error,omitempty" doc:"Why the decision has no effect."`
+	Status  ApprovalStatus `json:"status,omitempty" doc:"The approval's current status."`
 
 	ToldTurn string `json:"told_turn,omitempty" doc:"The turn whose prompt delivers the comment, if tell created one."`
 
@@ -134,6 +134,15 @@ type ApprovalType string
 // Accepted implements schema.Enum.
 func (ApprovalType) Accepted() []string { return []string{"function_call", "human_contact"} }
 
+// An ApprovalStatus is the state of an approval.
+type ApprovalStatus string
+
+// Accepted implements schema.Enum.
+func (ApprovalStatus) Accepted() []string { return domain.ApprovalStatuses() }
+
+// Words returns the status for people.
+func (s ApprovalStatus) Words() string { return domain.StatusWords(string(s)) }
+
 // An Approval is a question to a person.
 type Approval struct {
 	ApprovalID   string          `json:"approval"`
@@ -143,7 +152,7 @@ type Approval struct {
 	TurnUUID     string          `json:"turn_uuid"`
 	SessionUUID  string          `json:"session_uuid"`
 	Agent        string          `json:"agent,omitempty"`
-	Status       string          `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
+	Status       ApprovalStatus  `json:"status"`
 	Stale        bool            `json:"stale" doc:"The process that asked is gone. Approving resumes the turn."`
 	Reopens      string          `json:"reopens,omitempty" doc:"The approval that this one repeats: it was answered, but the agent is not known to have acted on the answer."`
 	Reopened     string          `json:"reopened,omitempty" doc:"Why Duet asks again, for people; show it."`

@@ -11,41 +11,65 @@ import (
 
 // A TurnStateEvent is a change of a turn's state.
 type TurnStateEvent struct {
-	SessionUUID string `json:"session_uuid"`
-	OldState    string `json:"old_state" doc:"The state before. Empty: the turn is new."`
-	State       string `json:"state"`
-	ParentUUID  string `json:"parent_uuid,omitempty" doc:"The turn before, by its uuid."`
-	Title       string `json:"title,omitempty"`
-	Agent       string `json:"agent,omitempty"`
-	Reason      string `json:"reason,omitempty" doc:"Why the state changed, such as timeout."`
-	Error       string `json:"error,omitempty" doc:"Why the turn ended badly, for people."`
-	ErrorCode   string `json:"error_code,omitempty"`
-	StopReason  string `json:"stop_reason,omitempty" doc:"The agent's reason to end the turn."`
+	SessionUUID string       `json:"session_uuid"`
+	OldState    domain.State `json:"old_state,omitempty" doc:"The state before. Absent: the turn is new."`
+	State       domain.State `json:"state"`
+	ParentUUID  string       `json:"parent_uuid,omitempty" doc:"The turn before, by its uuid."`
+	Title       string       `json:"title,omitempty"`
+	Agent       string       `json:"agent,omitempty"`
+	Reason      string       `json:"reason,omitempty" doc:"Why the state changed, such as timeout."`
+	Error       string       `json:"error,omitempty" doc:"Why the turn ended badly, for people."`
+	ErrorCode   string       `json:"error_code,omitempty"`
+	StopReason  string       `json:"stop_reason,omitempty" doc:"The agent's reason to end the turn."`
 
 	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"With AGENT_AUTH_REQUIRED: the ways to sign in."`
 }
 
-// Types of items.
+// An ItemType is a kind of [Item].
+type ItemType string
+
+// Values of [Item.Type].
 const (
-	ItemMessage  = "message"
-	ItemThought  = "thought"
-	ItemNotice   = "notice"
-	ItemToolCall = "tool_call"
-	ItemPlan     = "plan"
-	ItemChange   = "change"
-	ItemAnswer   = "answer"
+	ItemMessage  ItemType = "message"
+	ItemThought  ItemType = "thought"
+	ItemNotice   ItemType = "notice"
+	ItemToolCall ItemType = "tool_call"
+	ItemPlan     ItemType = "plan"
+	ItemChange   ItemType = "change"
+	ItemAnswer   ItemType = "answer"
 )
 
 // itemTypes are the types of items, by the domain's.
-var itemTypes = map[string]string{
+var itemTypes = map[string]ItemType{
 	domain.ItemMessage: ItemMessage, domain.ItemThinking: ItemThought, domain.ItemSystem: ItemNotice, domain.ItemTool: ItemToolCall,
 	domain.ItemPlan: ItemPlan, domain.ItemFile: ItemChange, domain.ItemApproval: ItemAnswer,
 }
 
+// Accepted implements schema.Enum.
+func (ItemType) Accepted() []string {
+	return []string{"message", "thought", "notice", "tool_call", "plan", "change", "answer"}
+}
+
+// A ToolStatus is the state of a tool call.
+type ToolStatus string
+
+// Values of [Item.Status].
+const (
+	ToolPending   ToolStatus = "pending"
+	ToolWorking   ToolStatus = "in_progress"
+	ToolCompleted ToolStatus = "completed"
+	ToolFailed    ToolStatus = "failed"
+)
+
+// Accepted implements schema.Enum.
+func (ToolStatus) Accepted() []string {
+	return []string{"pending", "in_progress", "completed", "failed"}
+}
+
 // An Item is a part of a turn: a message, a thought, a notice of Duet, or a tool call.
 type Item struct {
-	Type string `json:"type" doc:"message, thought, notice or tool_call."`
-	Key  string `json:"key" doc:"Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key."`
+	Type ItemType `json:"type"`
+	Key  string   `json:"key" doc:"Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key."`
 
 	Role    string `json:"role,omitempty" doc:"Message: user or assistant."`
 	Text    string `json:"text,omitempty"`
@@ -54,7 +78,7 @@ type Item struct {
 	Title     string          `json:"title,omitempty" doc:"What the tool call does, for people."`
 	ToolName  string          `json:"tool_name,omitempty"`
 	ToolKind  string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
-	Status    string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed."`
+	Status    ToolStatus      `json:"status,omitempty" doc:"Of a tool call."`
 	ToolInput json.RawMessage `json:"tool_input,omitempty" doc:"Absent in an event: as before."`
 	Details   *ToolDetails    `json:"details,omitempty" doc:"Absent in an event: as before."`
 	Result    string          `json:"result,omitempty" doc:"Of a tool call that has ended."`
@@ -70,7 +94,7 @@ type Item struct {
 }
 
 // Ended reports whether a tool call has ended.
-func (i *Item) Ended() bool { return i.Status == "completed" || i.Status == "failed" }
+func (i *Item) Ended() bool { return i.Status == ToolCompleted || i.Status == ToolFailed }
 
 // A TextEvent is text of a message or thought that is being written.
 type TextEvent struct {
@@ -116,20 +140,20 @@ type ApprovalOpenedEvent struct {
 
 // An ApprovalClosedEvent is the end of a question. Its members are those of an [Approval].
 type ApprovalClosedEvent struct {
-	ApprovalID  string       `json:"approval"`
-	CallID      string       `json:"call_id"`
-	Type        ApprovalType `json:"type"`
-	Status      string       `json:"status" doc:"approved, denied, responded, expired or cancelled."`
-	Response    string       `json:"response,omitempty"`
-	Comment     string       `json:"comment,omitempty"`
-	Option      string       `json:"option,omitempty" doc:"The chosen option."`
-	DecidedBy   string       `json:"decided_by"`
-	DecidedIn   string       `json:"decided_in,omitempty" doc:"The client in which the user decided."`
-	Title       string       `json:"title,omitempty"`
-	ToolName    string       `json:"tool_name,omitempty"`
-	ToolUseID   string       `json:"tool_use_id,omitempty"`
-	Edited      bool         `json:"input_was_edited,omitempty"`
-	Explanation string       `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
+	ApprovalID  string         `json:"approval"`
+	CallID      string         `json:"call_id"`
+	Type        ApprovalType   `json:"type"`
+	Status      ApprovalStatus `json:"status" doc:"Not pending."`
+	Response    string         `json:"response,omitempty"`
+	Comment     string         `json:"comment,omitempty"`
+	Option      string         `json:"option,omitempty" doc:"The chosen option."`
+	DecidedBy   string         `json:"decided_by"`
+	DecidedIn   string         `json:"decided_in,omitempty" doc:"The client in which the user decided."`
+	Title       string         `json:"title,omitempty"`
+	ToolName    string         `json:"tool_name,omitempty"`
+	ToolUseID   string         `json:"tool_use_id,omitempty"`
+	Edited      bool           `json:"input_was_edited,omitempty"`
+	Explanation string         `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
 }
 
 // An AgentSessionEvent has the changed parts of an agent's report about its session, each whole.

@@ -67,7 +67,7 @@ func data(e domain.Event) any {
 	switch p := e.Payload.(type) {
 	case domain.TurnStateChanged:
 		return &TurnStateEvent{
-			SessionUUID: p.SessionUUID, OldState: string(p.From), State: string(p.To), ParentUUID: p.ParentHumanLayerSession, Title: p.Title,
+			SessionUUID: p.SessionUUID, OldState: p.From, State: p.To, ParentUUID: p.ParentHumanLayerSession, Title: p.Title,
 			Agent: p.Agent, Reason: p.Reason, Error: p.Error, ErrorCode: p.ErrorCode, StopReason: p.StopReason, AuthMethods: p.SignIn,
 		}
 	case domain.MessageDelta:
@@ -92,7 +92,7 @@ func data(e domain.Event) any {
 		}
 	case domain.ApprovalResolved:
 		return &ApprovalClosedEvent{
-			ApprovalID: p.ApprovalID, CallID: p.CallID, Type: ApprovalType(p.Type), Status: p.Status, Response: p.Response, Comment: p.Comment,
+			ApprovalID: p.ApprovalID, CallID: p.CallID, Type: ApprovalType(p.Type), Status: ApprovalStatus(p.Status), Response: p.Response, Comment: p.Comment,
 			Option: p.Option, DecidedBy: p.DecidedBy, DecidedIn: p.DecidedIn, Title: p.Title, ToolName: p.Tool, ToolUseID: p.ToolUseID,
 			Edited: p.InputEdited, Explanation: p.Explanation,
 		}
@@ -164,7 +164,7 @@ func reported(report json.RawMessage) any {
 
 func toolCall(p domain.ToolCallChanged) *Item {
 	i := &Item{
-		Type: ItemToolCall, Key: p.ID, ToolName: p.Name, Title: p.Title, ToolKind: p.ToolKind, Status: p.Status, ToolInput: p.Input,
+		Type: ItemToolCall, Key: p.ID, ToolName: p.Name, Title: p.Title, ToolKind: p.ToolKind, Status: ToolStatus(p.Status), ToolInput: p.Input,
 		Result: p.Result, ParentID: p.ParentID, AgentSessionID: p.NativeSession, Truncated: p.Truncated,
 	}
 	if p.Details != nil {

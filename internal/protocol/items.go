@@ -77,18 +77,18 @@ type ItemList struct {
 
 // A SessionItem is an item with its place in a session.
 type SessionItem struct {
-	ID        int64     `json:"id,omitempty" doc:"The item's id, for before and after. Absent while its text is being written."`
-	Turn      string    `json:"turn" doc:"The turn's number, such as 12.3."`
-	TurnUUID  string    `json:"turn_uuid"`
-	TurnState string    `json:"turn_state"`
-	Seq       int64     `json:"seq,omitempty" doc:"Number of the event that changed it last."`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	ID        int64        `json:"id,omitempty" doc:"The item's id, for before and after. Absent while its text is being written."`
+	Turn      string       `json:"turn" doc:"The turn's number, such as 12.3."`
+	TurnUUID  string       `json:"turn_uuid"`
+	TurnState domain.State `json:"turn_state"`
+	Seq       int64        `json:"seq,omitempty" doc:"Number of the event that changed it last."`
+	CreatedAt time.Time    `json:"created_at"`
+	UpdatedAt time.Time    `json:"updated_at"`
 	Item
-	Approval       string `json:"approval,omitempty" doc:"Of a tool call: its approval, for approval.get."`
-	ApprovalStatus string `json:"approval_status,omitempty" doc:"pending, approved, denied, responded, expired or cancelled."`
-	Open           bool   `json:"open,omitempty" doc:"Its text is being written, or the tool call has not ended."`
-	Withdrawn      bool   `json:"withdrawn,omitempty" doc:"A prompt that was cancelled while it was queued: the agent never gets it."`
+	Approval       string         `json:"approval,omitempty" doc:"Of a tool call: its approval, for approval.get."`
+	ApprovalStatus ApprovalStatus `json:"approval_status,omitempty"`
+	Open           bool           `json:"open,omitempty" doc:"Its text is being written, or the tool call has not ended."`
+	Withdrawn      bool           `json:"withdrawn,omitempty" doc:"A prompt that was cancelled while it was queued: the agent never gets it."`
 
 	Entries []domain.PlanEntry `json:"entries,omitempty" doc:"Of a plan."`
 	Change  *domain.FileNote   `json:"change,omitempty" doc:"Of a change: a file that the turn has changed."`
@@ -99,16 +99,16 @@ type SessionItem struct {
 
 // An AnswerNote is what was decided about a question, with the names of an [Approval].
 type AnswerNote struct {
-	Approval    string `json:"approval"`
-	Type        string `json:"type" doc:"function_call or human_contact."`
-	Status      string `json:"status" doc:"approved, denied, responded, expired or cancelled."`
-	Title       string `json:"title"`
-	Response    string `json:"response,omitempty"`
-	DecidedBy   string `json:"decided_by,omitempty" doc:"If it was not the user."`
-	DecidedIn   string `json:"decided_in,omitempty" doc:"The client in which the user decided."`
-	Edited      bool   `json:"input_was_edited,omitempty"`
-	Explanation string `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
-	Delivery    string `json:"delivery,omitempty" doc:"How the answer reached the agent, if the agent was not seen to act on it."`
+	Approval    string         `json:"approval"`
+	Type        ApprovalType   `json:"type"`
+	Status      ApprovalStatus `json:"status" doc:"Not pending."`
+	Title       string         `json:"title"`
+	Response    string         `json:"response,omitempty"`
+	DecidedBy   string         `json:"decided_by" doc:"As in approval.get."`
+	DecidedIn   string         `json:"decided_in,omitempty" doc:"The client in which the user decided."`
+	Edited      bool           `json:"input_was_edited,omitempty"`
+	Explanation string         `json:"explanation,omitempty" doc:"Describes the rule or mode that decided."`
+	Delivery    string         `json:"delivery,omitempty" doc:"How the answer reached the agent, if the agent was not seen to act on it."`
 }
 
 // ItemOf returns the item of a session for clients.
@@ -118,7 +118,7 @@ func ItemOf(i domain.Item) Item {
 		ToolInput: i.Input, Result: i.Result, ParentID: i.ParentID,
 	}
 	if i.Kind == domain.ItemTool {
-		item.Role, item.Status = "", i.Status
+		item.Role, item.Status = "", ToolStatus(i.Status)
 	}
 	switch d := i.Data.(type) {
 	case domain.ToolDetails:
@@ -151,7 +151,7 @@ type SearchHit struct {
 	Agent       string    `json:"agent"`
 	Item        int64     `json:"item" doc:"The item's id in session.items."`
 	Key         string    `json:"key" doc:"Its key."`
-	Type        string    `json:"type" doc:"Its type."`
+	Type        ItemType  `json:"type"`
 	Role        string    `json:"role,omitempty"`
 	ToolName    string    `json:"tool_name,omitempty"`
 	Snippet     string    `json:"snippet" doc:"At most 400 characters of the text around the match, which is marked by « and »; … is text left out."`

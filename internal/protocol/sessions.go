@@ -80,16 +80,29 @@ type StartParams struct {
 	Allowed []string `json:"-"` // the only tools that the turn may use; empty: all, or those of AgentSettings
 }
 
+// A Delivery says what became of a prompt.
+type Delivery string
+
+// Values of [Started.Delivered].
+const (
+	DeliveredStarted  Delivery = "started"
+	DeliveredQueued   Delivery = "queued"
+	DeliveredInjected Delivery = "injected" // the working agent has it
+)
+
+// Accepted implements schema.Enum.
+func (Delivery) Accepted() []string { return []string{"started", "queued", "injected"} }
+
 // Started names a turn that a prompt has begun.
 type Started struct {
-	Name        string   `json:"turn" doc:"The turn's number, such as 12.3."`
-	Session     int64    `json:"session" doc:"The session's number in the project."`
-	ID          string   `json:"turn_uuid"`
-	SessionUUID string   `json:"session_uuid"`
-	Agent       string   `json:"agent" doc:"The agent that runs the prompt."`
-	State       string   `json:"state"`
-	Delivered   string   `json:"delivered" doc:"started, queued, or injected: the working agent has the prompt, and turn is its turn."`
-	Beside      []string `json:"beside,omitempty" doc:"Turns of other sessions that work in the same directory and may change the same files."`
+	Name        string       `json:"turn" doc:"The turn's number, such as 12.3."`
+	Session     int64        `json:"session" doc:"The session's number in the project."`
+	ID          string       `json:"turn_uuid"`
+	SessionUUID string       `json:"session_uuid"`
+	Agent       string       `json:"agent" doc:"The agent that runs the prompt."`
+	State       domain.State `json:"state"`
+	Delivered   Delivery     `json:"delivered" doc:"injected: the working agent has the prompt, and turn is its turn."`
+	Beside      []string     `json:"beside,omitempty" doc:"Turns of other sessions that work in the same directory and may change the same files."`
 
 	// For dialects, whose ids they have.
 	Of     domain.TurnInSession   `json:"-"`

@@ -17,10 +17,10 @@ type Turn struct {
 	SessionUUID string `json:"session_uuid"`
 	Parent      string `json:"parent,omitempty" doc:"The turn before, such as 12.2; of the first turn of a fork, one of another session. Only in turn.get and session.get."`
 
-	State   string `json:"state" doc:"draft, queued, starting, running, waiting_input, interrupting, completed, failed, timed_out, cancelled (it had not started), interrupted or discarded."`
-	Prompt  string `json:"prompt"`
-	Summary string `json:"summary" doc:"The first 80 characters of the prompt, or why the agent continued by itself."`
-	Title   string `json:"title"`
+	State   domain.State `json:"state" doc:"cancelled: it had not started."`
+	Prompt  string       `json:"prompt"`
+	Summary string       `json:"summary" doc:"The first 80 characters of the prompt, or why the agent continued by itself."`
+	Title   string       `json:"title"`
 
 	SessionTitle string `json:"session_title" doc:"The title of the session, or the first 80 characters of its first prompt."`
 
@@ -113,24 +113,13 @@ type TurnParams struct {
 
 func (p TurnParams) Check() error { return NotEmpty("turn", string(p.Turn)) }
 
-// A TurnState is the state of a turn.
-type TurnState string
-
-// Accepted implements schema.Enum.
-func (TurnState) Accepted() (names []string) {
-	for _, s := range domain.States() {
-		names = append(names, string(s))
-	}
-	return names
-}
-
 type ListTurnsParams struct {
-	Session  Ref         `json:"session,omitempty" doc:"Only turns of this session."`
-	States   []TurnState `json:"states,omitempty" doc:"Only turns in one of these states. Absent: all except discarded ones."`
-	Agent    string      `json:"agent,omitempty" doc:"Only turns of this agent."`
-	Archived *bool       `json:"archived,omitempty" doc:"true: only turns of archived sessions; false: only of the others."`
-	Limit    *uint       `json:"limit,omitempty" doc:"Default 500, at most 1000."`
-	Before   Ref         `json:"before,omitempty" doc:"Only turns older than this one, for paging."`
+	Session  Ref            `json:"session,omitempty" doc:"Only turns of this session."`
+	States   []domain.State `json:"states,omitempty" doc:"Only turns in one of these states. Absent: all except discarded ones."`
+	Agent    string         `json:"agent,omitempty" doc:"Only turns of this agent."`
+	Archived *bool          `json:"archived,omitempty" doc:"true: only turns of archived sessions; false: only of the others."`
+	Limit    *uint          `json:"limit,omitempty" doc:"Default 500, at most 1000."`
+	Before   Ref            `json:"before,omitempty" doc:"Only turns older than this one, for paging."`
 }
 
 type TurnList struct {
@@ -140,8 +129,8 @@ type TurnList struct {
 
 // TurnCounts is the result of turn.count.
 type TurnCounts struct {
-	Total  int               `json:"total"`
-	States map[TurnState]int `json:"states" doc:"The number of turns in each state; absent: 0."`
+	Total  int                  `json:"total"`
+	States map[domain.State]int `json:"states" doc:"The number of turns in each state; absent: 0."`
 }
 
 type TurnResult struct {
@@ -174,8 +163,8 @@ type InterruptTurnParams struct {
 func (p InterruptTurnParams) Check() error { return NotEmpty("turn", string(p.Turn)) }
 
 type InterruptTurnResult struct {
-	Turn  string `json:"turn"`
-	State string `json:"state" doc:"interrupting; cancelled if the turn had not started; or its final state."`
+	Turn  string       `json:"turn"`
+	State domain.State `json:"state" doc:"interrupting; cancelled if the turn had not started; or its final state."`
 
 	Of domain.TurnInSession `json:"-"` // for dialects
 }

@@ -50,7 +50,10 @@ func TestWhatClientsSeeOfAnItem(t *testing.T) {
 
 // A state has one word for people.
 func TestStatesHaveOneWord(t *testing.T) {
-	for _, c := range []struct{ state, word string }{
+	for _, c := range []struct {
+		state domain.State
+		word  string
+	}{
 		{"queued", "queued"},
 		{"starting", "starting"},
 		{"running", "running"},
@@ -62,9 +65,8 @@ func TestStatesHaveOneWord(t *testing.T) {
 		{"cancelled", "interrupted"},
 		{"interrupted", "interrupted"},
 	} {
-		state := domain.State(c.state)
 		assert.Equal(t, c.word, Turn{State: c.state}.StateInWords())
-		if state.Ended() {
+		if c.state.Ended() {
 			assert.Equal(t, c.word, Turn{State: c.state}.Outcome())
 		}
 	}

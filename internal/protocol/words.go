@@ -129,13 +129,11 @@ func (g *Gates) Short() string {
 
 // StateInWords returns the state of the turn, with the cause of a failure or else the state of its gates.
 func (s Turn) StateInWords() string {
-	if s.State == string(domain.Completed) || s.ErrorCode == "" {
-		return s.state().Words() + s.Gates.Short()
+	if s.State == domain.Completed || s.ErrorCode == "" {
+		return s.State.Words() + s.Gates.Short()
 	}
-	return s.state().Words() + ": " + s.ErrorCode
+	return s.State.Words() + ": " + s.ErrorCode
 }
-
-func (s Turn) state() domain.State { return domain.State(s.State) }
 
 // Text describes the message. Only its first line begins without a space, so that a page's text
 // cannot look like another message.
@@ -241,8 +239,8 @@ func (s Turn) Called() string { return cmp.Or(s.Title, s.Summary, s.Prompt) }
 // Outcome describes how the session ended.
 func (s Turn) Outcome() string {
 	const completed = string(domain.Completed)
-	if s.State != completed {
-		return Outcome(s.state().Words(), s.Error, s.ErrorCode)
+	if s.State != domain.Completed {
+		return Outcome(s.State.Words(), s.Error, s.ErrorCode)
 	}
 	switch s.StopReason { // of the Agent Client Protocol
 	case "refusal":
@@ -312,8 +310,8 @@ func ModeChoices(modes []Mode) []domain.Choice {
 
 // Words are the question and its decision.
 func (a AnswerNote) Words() string {
-	text := strings.TrimSpace(a.Title + " " + domain.StatusWords(a.Status))
-	if a.DecidedBy != "" {
+	text := strings.TrimSpace(a.Title + " " + a.Status.Words())
+	if a.DecidedBy != domain.DecidedByUser {
 		text += " by " + a.DecidedBy
 	}
 	if a.Response != "" {

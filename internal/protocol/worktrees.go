@@ -1,6 +1,10 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
 
 // A WorktreeState is the git worktree of a session.
 type WorktreeState struct {
@@ -115,7 +119,7 @@ type Attempt struct {
 	SessionUUID string         `json:"session_uuid"`
 	Agent       string         `json:"agent"`
 	Model       string         `json:"model,omitempty"`
-	State       string         `json:"state" doc:"As in turn.get."`
+	State       domain.State   `json:"state"`
 	Error       string         `json:"error,omitempty"`
 	Result      string         `json:"result,omitempty" doc:"The beginning of the agent's last message."`
 	Usage       Usage          `json:"usage" doc:"Of the session."`

@@ -20,9 +20,9 @@ export type AdoptResult = {
   session_uuid: string;
   /** The agent that runs the prompt. */
   agent: string;
-  state: string;
-  /** started, queued, or injected: the working agent has the prompt, and turn is its turn. */
-  delivered: string;
+  state: State;
+  /** injected: the working agent has the prompt, and turn is its turn. */
+  delivered: Delivery;
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
   agent_session_id: string;
@@ -187,14 +187,13 @@ export type Answer = {
 
 export type AnswerNote = {
   approval: string;
-  /** function_call or human_contact. */
-  type: string;
-  /** approved, denied, responded, expired or cancelled. */
-  status: string;
+  type: ApprovalType;
+  /** Not pending. */
+  status: ApprovalStatus;
   title: string;
   response?: string;
-  /** If it was not the user. */
-  decided_by?: string;
+  /** As in approval.get. */
+  decided_by: string;
   /** The client in which the user decided. */
   decided_in?: string;
   input_was_edited?: boolean;
@@ -215,8 +214,7 @@ export type Approval = {
   turn_uuid: string;
   session_uuid: string;
   agent?: string;
-  /** pending, approved, denied, responded, expired or cancelled. */
-  status: string;
+  status: ApprovalStatus;
   /** The process that asked is gone. Approving resumes the turn. */
   stale: boolean;
   /** The approval that this one repeats: it was answered, but the agent is not known to have acted on the answer. */
@@ -296,8 +294,8 @@ export type ApprovalClosedEvent = {
   approval: string;
   call_id: string;
   type: ApprovalType;
-  /** approved, denied, responded, expired or cancelled. */
-  status: string;
+  /** Not pending. */
+  status: ApprovalStatus;
   response?: string;
   comment?: string;
   /** The chosen option. */
@@ -392,6 +390,8 @@ export type ApprovalParams = {
 export type ApprovalResult = {
   approval: Approval;
 };
+
+export type ApprovalStatus = "pending" | "approved" | "denied" | "responded" | "expired" | "cancelled";
 
 export type ApprovalType = "function_call" | "human_contact";
 
@@ -508,8 +508,7 @@ export type Attempt = {
   session_uuid: string;
   agent: string;
   model?: string;
-  /** As in turn.get. */
-  state: string;
+  state: State;
   error?: string;
   /** The beginning of the agent's last message. */
   result?: string;
@@ -998,7 +997,7 @@ export type DecisionResult = {
   /** Why the decision has no effect. */
   error?: string;
   /** The approval's current status. */
-  status?: string;
+  status?: ApprovalStatus;
   /** The turn whose prompt delivers the comment, if tell created one. */
   told_turn?: string;
 };
@@ -1024,6 +1023,8 @@ export type DeleteSessionResult = {
   /** The session's worktree if it stays, because another session uses it or git cannot delete it. */
   worktree?: string;
 };
+
+export type Delivery = "started" | "queued" | "injected";
 
 export type DescribeAgentParams = {
   /** The agent's name in the configuration. Default: the default agent. */
@@ -1436,12 +1437,11 @@ export type InterruptTurnParams = {
 export type InterruptTurnResult = {
   turn: string;
   /** interrupting; cancelled if the turn had not started; or its final state. */
-  state: string;
+  state: State;
 };
 
 export type Item = {
-  /** message, thought, notice or tool_call. */
-  type: string;
+  type: ItemType;
   /** Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key. */
   key: string;
   /** Message: user or assistant. */
@@ -1454,8 +1454,8 @@ export type Item = {
   tool_name?: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   tool_kind?: string;
-  /** Of a tool call: pending, in_progress, completed or failed. */
-  status?: string;
+  /** Of a tool call. */
+  status?: ToolStatus;
   /** Absent in an event: as before. */
   tool_input?: unknown;
   /** Absent in an event: as before. */
@@ -1486,6 +1486,8 @@ export type ItemList = {
   /** With after, present if there are later ones: pass it as after. */
   next_after?: number;
 };
+
+export type ItemType = "message" | "thought" | "notice" | "tool_call" | "plan" | "change" | "answer";
 
 export type ItemsParams = {
   /** The session, with the turns of others that it was forked from. A turn, such as 12.3, means the items up to and including it. This or turn is required. */
@@ -1556,7 +1558,7 @@ export type ListTurnsParams = {
   /** Only turns of this session. */
   session?: string | number;
   /** Only turns in one of these states. Absent: all except discarded ones. */
-  states?: Array<TurnState>;
+  states?: Array<State>;
   /** Only turns of this agent. */
   agent?: string;
   /** true: only turns of archived sessions; false: only of the others. */
@@ -2129,8 +2131,7 @@ export type SearchHit = {
   item: number;
   /** Its key. */
   key: string;
-  /** Its type. */
-  type: string;
+  type: ItemType;
   role?: string;
   tool_name?: string;
   /** At most 400 characters of the text around the match, which is marked by « and »; … is text left out. */
@@ -2221,13 +2222,12 @@ export type SessionItem = {
   /** The turn's number, such as 12.3. */
   turn: string;
   turn_uuid: string;
-  turn_state: string;
+  turn_state: State;
   /** Number of the event that changed it last. */
   seq?: number;
   created_at: string;
   updated_at: string;
-  /** message, thought, notice or tool_call. */
-  type: string;
+  type: ItemType;
   /** Its id. That of a tool call is the agent's, unique in its turn, and the tool_use_id of its approval. An item replaces an earlier one with the same key. */
   key: string;
   /** Message: user or assistant. */
@@ -2240,8 +2240,8 @@ export type SessionItem = {
   tool_name?: string;
   /** read, edit, delete, move, search, execute, think, fetch or other. */
   tool_kind?: string;
-  /** Of a tool call: pending, in_progress, completed or failed. */
-  status?: string;
+  /** Of a tool call. */
+  status?: ToolStatus;
   /** Absent in an event: as before. */
   tool_input?: unknown;
   /** Absent in an event: as before. */
@@ -2264,8 +2264,7 @@ export type SessionItem = {
   _meta?: unknown;
   /** Of a tool call: its approval, for approval.get. */
   approval?: string;
-  /** pending, approved, denied, responded, expired or cancelled. */
-  approval_status?: string;
+  approval_status?: ApprovalStatus;
   /** Its text is being written, or the tool call has not ended. */
   open?: boolean;
   /** A prompt that was cancelled while it was queued: the agent never gets it. */
@@ -2542,12 +2541,14 @@ export type Started = {
   session_uuid: string;
   /** The agent that runs the prompt. */
   agent: string;
-  state: string;
-  /** started, queued, or injected: the working agent has the prompt, and turn is its turn. */
-  delivered: string;
+  state: State;
+  /** injected: the working agent has the prompt, and turn is its turn. */
+  delivered: Delivery;
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
 };
+
+export type State = "cancelled" | "completed" | "discarded" | "draft" | "failed" | "interrupted" | "interrupting" | "queued" | "running" | "starting" | "timed_out" | "waiting_input";
 
 export type StopDaemonParams = {
   /** End running turns immediately. */
@@ -2686,6 +2687,8 @@ export type ToolDetails = {
   attachments?: Array<Attachment>;
   _meta?: unknown;
 };
+
+export type ToolStatus = "pending" | "in_progress" | "completed" | "failed";
 
 export type Trigger = {
   /** Its id in the configuration. */
@@ -2839,8 +2842,8 @@ export type Turn = {
   session_uuid: string;
   /** The turn before, such as 12.2; of the first turn of a fork, one of another session. Only in turn.get and session.get. */
   parent?: string;
-  /** draft, queued, starting, running, waiting_input, interrupting, completed, failed, timed_out, cancelled (it had not started), interrupted or discarded. */
-  state: string;
+  /** cancelled: it had not started. */
+  state: State;
   prompt: string;
   /** The first 80 characters of the prompt, or why the agent continued by itself. */
   summary: string;
@@ -2962,13 +2965,11 @@ export type TurnResult = {
   turn: Turn;
 };
 
-export type TurnState = "cancelled" | "completed" | "discarded" | "draft" | "failed" | "interrupted" | "interrupting" | "queued" | "running" | "starting" | "timed_out" | "waiting_input";
-
 export type TurnStateEvent = {
   session_uuid: string;
-  /** The state before. Empty: the turn is new. */
-  old_state: string;
-  state: string;
+  /** The state before. Absent: the turn is new. */
+  old_state?: State;
+  state: State;
   /** The turn before, by its uuid. */
   parent_uuid?: string;
   title?: string;

@@ -137,7 +137,7 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 		a.view.endLine() // after the prompt
 	}
 	if d.DecidedBy != "end" { // the end of the turn is shown separately
-		text := domain.StatusWords(d.Status) + " " + decidedBy(d)
+		text := d.Status.Words() + " " + decidedBy(d)
 		if why := cmp.Or(d.Response, d.Comment); why != "" {
 			text += ": " + why
 		}
@@ -145,7 +145,7 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 			text += " (" + d.Explanation + ")"
 		}
 		a.view.Note(term.Line(text))
-		a.view.denied[d.ToolUseID] = d.Status == string(domain.ApprovalDenied)
+		a.view.denied[d.ToolUseID] = d.Status == domain.ApprovalDenied
 	}
 	if i < 0 {
 		return

@@ -161,7 +161,7 @@ func (w *attempts) doing() string {
 			continue
 		}
 		what := domain.State(s.State).Words()
-		if tool, known := w.tools[s.ID]; known && s.State == hubclient.Running {
+		if tool, known := w.tools[s.ID]; known && s.State == domain.Running {
 			what = cmp.Or(tool, "writes")
 		}
 		parts = append(parts, s.Agent+": "+what)
@@ -197,7 +197,7 @@ func (w *attempts) working() (ids []string) {
 func isEnd(event any) bool {
 	switch d := event.(type) {
 	case *protocol.TurnStateEvent:
-		return hubclient.Ended(d.State)
+		return d.State.Ended()
 	case *protocol.GatesEndedEvent:
 		return true
 	}
@@ -215,7 +215,7 @@ func (w *attempts) update(ctx context.Context, i int, session string, ends bool)
 		return err
 	}
 	was := w.isOver[i]
-	w.sessions[i], w.isOver[i] = s, was || ends && hubclient.Ended(s.State) && !s.AreChecked()
+	w.sessions[i], w.isOver[i] = s, was || ends && s.State.Ended() && !s.AreChecked()
 	is := w.isOver[i]
 	if is && !was {
 		text := s.Name + " · " + s.Agent + " · " + domain.State(s.State).Words()

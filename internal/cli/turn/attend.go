@@ -110,7 +110,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 	if err := from.subscribe(ctx, a.hub, eventstream.Options{Session: session.ID, Since: &since}, running); err != nil {
 		return session, err
 	}
-	if since > 0 && session.Gates != nil && session.State == hubclient.Completed && !session.AreChecked() { // another hub has run the gates
+	if since > 0 && session.Gates != nil && session.State == domain.Completed && !session.AreChecked() { // another hub has run the gates
 		return session, nil
 	}
 	// A full disk ends a turn before the event can be stored, and perhaps before the
@@ -222,7 +222,7 @@ func (v *View) showQuestion(a hubclient.Approval) {
 
 // IsOrphan reports whether a turn was interrupted because its hub ended.
 func IsOrphan(s protocol.Turn) bool {
-	return s.State == hubclient.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
+	return s.State == domain.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
 
 // GoOnPrompt returns a prompt that asks an agent to continue a request that the end of its hub

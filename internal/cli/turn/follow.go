@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
@@ -26,7 +27,7 @@ func (a *asker) follow(ctx context.Context, ended protocol.Turn) (*protocol.Turn
 		return &next, err
 	}
 	if len(a.commentTurns) > 0 {
-		if ended.State != hubclient.Completed && a.talk == nil {
+		if ended.State != domain.Completed && a.talk == nil {
 			a.view.Note(ended.Outcome())
 		}
 		next, _, err := hubclient.Turn(ctx, a.hub, a.commentTurns[0])

@@ -10,6 +10,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -329,11 +330,11 @@ type gateWatch struct {
 func (v *View) isOver(event any) bool {
 	switch d := event.(type) {
 	case *protocol.TurnStateEvent:
-		if !hubclient.Ended(d.State) {
+		if !d.State.Ended() {
 			return false
 		}
 		v.gates.checked = 0
-		return v.session.Gates == nil || d.State != hubclient.Completed
+		return v.session.Gates == nil || d.State != domain.Completed
 	case *protocol.GateResultEvent:
 		v.gates.checked++
 		return v.gates.checked >= len(v.session.Gates.Named())
@@ -350,7 +351,7 @@ func (g *gateWatch) awaitsMore(s protocol.Turn) bool {
 		g.checked = 0 // another hub runs them again
 		return true
 	}
-	return s.Gates.IsOver() && s.Gates.TurnUUID == s.ID && s.State == hubclient.Completed && !g.over
+	return s.Gates.IsOver() && s.Gates.TurnUUID == s.ID && s.State == domain.Completed && !g.over
 }
 
 // Limits for the output of a failed gate.

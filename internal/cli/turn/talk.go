@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -184,7 +185,7 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 			t.report()
 			t.news.add(e)
 		case *protocol.TurnStateEvent:
-			if d.State == hubclient.Starting || d.State == hubclient.Running {
+			if d.State == domain.Starting || d.State == domain.Running {
 				t.news.add(e)
 			}
 		}
@@ -226,13 +227,13 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	if t.isBusy && hubclient.Ended(now.State) {
+	if t.isBusy && now.State.Ended() {
 		t.view.End(now)
 	}
 	wasBusy := t.isBusy
 	t.isOrphaned, t.isBusy = wasBusy && IsOrphan(now), false
 	t.Session, t.next = now, now.ID
-	if hubclient.Ended(now.State) || now.State == hubclient.Queued { // then a turn before it may work
+	if now.State.Ended() || now.State == domain.Queued { // then a turn before it may work
 		t.next, err = nextOf(ctx, c, now, wasBusy)
 		t.catchesUp = wasBusy && t.next != ""
 	}
@@ -255,7 +256,7 @@ func nextOf(ctx context.Context, c *client.Client, of protocol.Turn, broke bool)
 	var first time.Time
 	for _, s := range turns {
 		isNew := broke && s.CreatedAt.After(of.CreatedAt)
-		if s.ID == of.ID || s.StartedAt == nil || hubclient.Ended(s.State) && !isNew {
+		if s.ID == of.ID || s.StartedAt == nil || s.State.Ended() && !isNew {
 			continue
 		}
 		if id == "" || s.StartedAt.Before(first) {
@@ -328,7 +329,7 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 	a.interrupt = func(sig os.Signal) { a.isToEnd = sig != os.Interrupt }
 	a.giveUp()
 	var open []hubclient.Approval
-	if t.next == "" && t.Session.ID != "" && t.Session.State != hubclient.Completed {
+	if t.next == "" && t.Session.ID != "" && t.Session.State != domain.Completed {
 		var err error
 		if open, err = leftOpen(ctx, a.hub, t.Session); err != nil {
 			return err
@@ -548,13 +549,13 @@ func (t *Talk) takeBack(ctx context.Context, a *asker) error {
 	if err != nil {
 		return err
 	}
-	if now.State == hubclient.Queued {
+	if now.State == domain.Queued {
 		err = a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(last.session), Reason: "taken_back"}, nil)
 	}
 	switch {
 	case err != nil:
 		return err
-	case now.State != hubclient.Queued:
+	case now.State != domain.Queued:
 		t.view.Note("the agent has this prompt already")
 		t.queued = t.queued[:len(t.queued)-1]
 		return nil
@@ -623,9 +624,9 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	}
 	t.ran = nil
 	switch started.Delivered {
-	case hubclient.DeliveredInjected:
+	case protocol.DeliveredInjected:
 		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
-	case hubclient.DeliveredQueued:
+	case protocol.DeliveredQueued:
 		if steer && t.isBusy {
 			t.queued = slices.Insert(t.queued, 0, queuedPrompt{started.ID, text})
 			t.view.Note("the agent does not take this while it works: it is the next prompt after this turn; C-c interrupts the turn")
@@ -649,7 +650,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 func (t *Talk) Show(session protocol.Turn) {
 	t.Session, t.queued, t.next = session, nil, ""
 	t.shown[session.ID] = true
-	if !hubclient.Ended(session.State) {
+	if !session.State.Ended() {
 		t.next = session.ID
 	}
 }
@@ -699,7 +700,7 @@ func (t *Talk) begin(s protocol.Turn) {
 		lines = append(lines[:mostPrompt], "… "+term.Count(hidden, "more line"))
 	}
 	t.view.aside("› "+term.Indented(strings.Join(lines, "\n")), bold)
-	if s.State == hubclient.Queued {
+	if s.State == domain.Queued {
 		t.view.Note(waitsFor(s))
 	}
 }
@@ -716,7 +717,7 @@ func (t *Talk) end(s protocol.Turn) {
 	if titles := s.BackgroundTitles(); titles != "" {
 		t.view.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.Name + " ends it")
 	}
-	if s.State != hubclient.Completed {
+	if s.State != domain.Completed {
 		spent := spentOn(s)
 		if whole := s.Outcome() + " · " + spent; spent != "" && term.Fits(t.view.side, "— "+whole) {
 			t.view.Note(whole)

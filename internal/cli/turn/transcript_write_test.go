@@ -37,7 +37,7 @@ func TestTranscriptOnTerminal(t *testing.T) {
 		protocol.Item{Type: "answer"},
 		protocol.Item{Type: "message", Role: "assistant", Text: "It is **done**, all of it.\n\n```go\nfunc x()\n```"},
 	)}
-	c.Items[3].Answer = &protocol.AnswerNote{Title: "Bash", Status: "denied"}
+	c.Items[3].Answer = &protocol.AnswerNote{Title: "Bash", Status: "denied", DecidedBy: "user"}
 	assert.Equal(t, "❯ go *on*\n\n  (**Hm**, `x`)\n\n● Bash: make\n  no\n  way<U+001B>[2J\n\n? Bash denied\n\nIt is **done**, all of it.\n\n```go\nfunc x()\n```\n\n"+c.Diff, normal(c.Text(Look{Columns: 20})))
 	assert.Equal(t, `^[1m❯ go *on*^[0m
 

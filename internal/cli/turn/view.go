@@ -137,7 +137,7 @@ func (v *View) Begin(s protocol.Turn) {
 		return
 	}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.Name, s.Agent, s.WorkingDir))
-	if s.State == hubclient.Queued {
+	if s.State == domain.Queued {
 		v.Note(waitsFor(s))
 	}
 }
@@ -698,7 +698,7 @@ const (
 func (s *status) follow(event any) {
 	switch d := event.(type) {
 	case *protocol.TurnStateEvent:
-		if d.State != hubclient.Running {
+		if d.State != domain.Running {
 			s.silent, s.noted, s.tool = nil, false, ""
 		}
 	case *protocol.Item:

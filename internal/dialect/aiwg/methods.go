@@ -120,11 +120,9 @@ const (
 
 func (t *tasks) list(ctx context.Context, p ListTasksParams) ([]*Task, error) {
 	limit := uint(protocol.PageSize(p.Limit, tasksByDefault, tasksAtMost))
-	asked := protocol.ListTurnsParams{Agent: p.Agent, Before: protocol.Ref(p.Before), Limit: &limit}
-	for _, state := range p.State.States() {
-		asked.States = append(asked.States, protocol.TurnState(state))
-	}
-	found, err := t.turns(ctx, asked)
+	found, err := t.turns(ctx, protocol.ListTurnsParams{
+		Agent: p.Agent, Before: protocol.Ref(p.Before), Limit: &limit, States: p.State.States(),
+	})
 	list := make([]*Task, 0, len(found.Turns))
 	for _, turn := range found.Turns {
 		list = append(list, taskOf(turn, turn.Of.Result))

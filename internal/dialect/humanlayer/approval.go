@@ -172,7 +172,7 @@ type DecisionResult struct {
 
 // Decided returns the result of sendDecision.
 func Decided(r protocol.DecisionResult) DecisionResult {
-	d := DecisionResult{Success: r.Success, Error: r.Error, Status: r.Status}
+	d := DecisionResult{Success: r.Success, Error: r.Error, Status: string(r.Status)}
 	if r.Told != nil {
 		d.ToldSessionID, d.ToldTaskID = r.Told.HumanLayerSession, domain.TaskName(r.Told.Task)
 	}
@@ -189,7 +189,7 @@ func ApprovalOf(a *protocol.Approval) *Approval {
 	r := &Approval{
 		ID: a.ApprovalID, ApprovalID: a.ApprovalID, CallID: a.CallID, RunID: a.Of.HumanLayerRun, SessionID: a.Of.HumanLayerSession,
 		ThreadID: a.SessionUUID, Agent: a.Agent,
-		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, ReopenedAs: a.ReopenedAs, TakenAt: a.TakenAt,
+		Status: string(a.Status), Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, ReopenedAs: a.ReopenedAs, TakenAt: a.TakenAt,
 		CreatedAt: a.CreatedAt,
 		Deadline:  a.Deadline, ToolName: a.ToolName, ToolInput: a.ToolInput, Editable: a.Editable, Ambiguity: a.Ambiguity, ToolUseID: a.ToolUseID,
 		ToolKind: a.ToolKind, Title: a.Title, Subject: a.Subject, Options: a.Options, OptionsOnly: a.OptionsOnly, Declinable: a.Declinable,
@@ -215,7 +215,7 @@ func ApprovalOf(a *protocol.Approval) *Approval {
 		RunID: r.RunID, CallID: r.CallID,
 		Spec: FunctionCallSpec{Fn: a.ToolName, Kwargs: r.ToolInput, Channel: a.Channel},
 		Status: FunctionCallStatus{
-			RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Asked.Comment,
+			RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(string(a.Status)), Comment: a.Asked.Comment,
 		},
 	}
 	return r

@@ -110,9 +110,9 @@ func eventsOf(l protocol.ItemList) []*ConversationEvent {
 			ID: 2 * e.ID, SessionID: i.TurnUUID, ClaudeSessionID: l.Of.Session.NativeSession, EventType: e.Kind, CreatedAt: i.CreatedAt,
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
-		switch domain.State(i.TurnState) {
+		switch i.TurnState {
 		case domain.Interrupted, domain.Failed, domain.TimedOut, domain.Cancelled:
-			event.SessionState = i.TurnState
+			event.SessionState = string(i.TurnState)
 		}
 		if e.Kind != domain.ItemTool {
 			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !i.Open, e.Key, protocol.ItemData(e.Data)
@@ -127,7 +127,7 @@ func eventsOf(l protocol.ItemList) []*ConversationEvent {
 		event.Role = "assistant"
 		event.ToolID, event.ToolName, event.ToolInputJSON = e.Key, toolName(e), string(e.Input)
 		event.Title, event.ToolKind, event.Status, event.Data = e.Title, e.ToolKind, e.Status, protocol.ItemData(e.Data)
-		event.IsCompleted, event.ApprovalID, event.ApprovalStatus = ended, i.Approval, i.ApprovalStatus
+		event.IsCompleted, event.ApprovalID, event.ApprovalStatus = ended, i.Approval, string(i.ApprovalStatus)
 		if details, ok := e.Data.(domain.ToolDetails); ok {
 			event.RefusedBy, event.Refusal = details.RefusedBy, details.Refusal
 			result.RefusedBy, result.Refusal = details.RefusedBy, details.Refusal

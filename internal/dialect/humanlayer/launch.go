@@ -119,7 +119,7 @@ func Launched(s protocol.Started) LaunchResult {
 func Continued(s protocol.Started) ContinueResult {
 	return ContinueResult{
 		LaunchResult: Launched(s), ClaudeSessionID: s.Of.Session.NativeSession, ParentSessionID: s.Of.ParentHumanLayerSession,
-		Delivered: s.Delivered,
+		Delivered: string(s.Delivered),
 	}
 }
 

@@ -182,7 +182,7 @@ func registerApprovals(m native.Methods, over methods) {
 	native.Over(m, Family, "createApproval", "approval.create", "Asks the user whether a tool may run, or another question. The answer "+
 		"comes as the event approval_resolved, or from getApproval.",
 		CreateApprovalParams.Native, func(_ context.Context, r protocol.ApprovalResult) CreateApprovalResult {
-			return CreateApprovalResult{ApprovalID: r.Approval.ApprovalID, CallID: r.Approval.CallID, Status: r.Approval.Status}
+			return CreateApprovalResult{ApprovalID: r.Approval.ApprovalID, CallID: r.Approval.CallID, Status: string(r.Approval.Status)}
 		})
 	native.Over(m, Family, "fetchApprovals", "approval.list", "Lists what waits for a human's answer, the oldest first.",
 		func(p FetchApprovalsParams) protocol.ApprovalListParams {

@@ -159,7 +159,7 @@ func SessionOf(t *protocol.Turn) *Session {
 		Archived: t.Archived, AdditionalDirectories: t.AdditionalDirectories,
 		Agent: t.Agent, ThreadID: t.SessionUUID, TaskID: domain.TaskName(of.Task), CallerTaskID: t.CallerID, PermissionMode: t.Mode,
 		Source:   t.Source,
-		Priority: t.Priority, State: t.State, SilentSince: t.SilentSince, SilentNote: t.SilentNote, SilentTool: t.SilentTool,
+		Priority: t.Priority, State: string(t.State), SilentSince: t.SilentSince, SilentNote: t.SilentNote, SilentTool: t.SilentTool,
 		Background: t.Background,
 		Progress:   t.Progress, Metadata: t.Metadata, AgentMode: t.AgentMode, RequestedAgent: t.RequestedAgent, RequestedMode: t.RequestedMode,
 		RequestedModel: t.RequestedModel, RequestedOptions: t.RequestedOptions, Modes: t.Modes, AgentSession: t.AgentSession,
@@ -276,8 +276,6 @@ func (s *Session) AtMost() int {
 // Native returns the parameters of turn.list.
 func (p ListSessionsParams) Native() protocol.ListTurnsParams {
 	n := protocol.ListTurnsParams{Agent: p.Agent, Archived: p.Archived, Limit: p.Limit, Before: protocol.Ref(p.Before)}
-	for _, state := range p.Status.States() {
-		n.States = append(n.States, protocol.TurnState(state))
-	}
+	n.States = p.Status.States()
 	return n
 }

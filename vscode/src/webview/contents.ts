@@ -104,7 +104,7 @@ export class Contents {
   /** The denial of a tool call. undefined: it was not denied, or the denial is unknown. */
   denialOf({ key, tool }: Entry): Denial | undefined {
     const { data } = this.all.get(this.answers.get(key) ?? "") ?? {};
-    if (data?.["status"] === "denied") return { by: stringOf(data["decided_by"]) ?? "user", where: stringOf(data["decided_in"]), reason: stringOf(data["response"]) ?? stringOf(data["comment"]) };
+    if (data?.["status"] === "denied") return { by: stringOf(data["decided_by"]) ?? "", where: stringOf(data["decided_in"]), reason: stringOf(data["response"]) ?? stringOf(data["comment"]) };
     if (tool?.refusedBy === undefined && tool?.refusal === undefined) return undefined;
     return { by: tool.refusedBy ?? "", where: undefined, reason: tool.refusal };
   }

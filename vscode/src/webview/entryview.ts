@@ -213,7 +213,7 @@ class AnswerView implements View {
     const { data } = this.entry;
     const title = stringOf(data["title"]) ?? stringOf(data["tool_name"]) ?? "";
     const said = stringOf(data["response"]) ?? stringOf(data["comment"]) ?? stringOf(data["option"]);
-    const by = stringOf(data["decided_by"]) ?? "user";
+    const by = stringOf(data["decided_by"]) ?? "";
     const who = by === "user" ? "You" : by;
     const where = stringOf(data["decided_in"]);
     const status = stringOf(data["status"]) ?? "";

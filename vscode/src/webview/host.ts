@@ -2,7 +2,7 @@
 import { limitLevels } from "../hub/depth";
 import { sessionWithQueue } from "../hub/model";
 import type { Draft, ItemKey, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod, PromptContent } from "../panel/protocol";
-import type { SessionItem } from "../protocol";
+import type { Delivery, SessionItem } from "../protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
 import { keyOf } from "./contents";
@@ -193,21 +193,18 @@ export class Pages {
 /** How many of the newest items, apart from the queue, are searched for a sent prompt. The agent may have begun to answer it. */
 const looked = 50;
 
-/** The delivery of a prompt: into the current turn, into the queue, or as a new turn. */
-export type Delivered = "injected" | "queued" | "started";
-
 /**
  * Sends a prompt, and resolves with its delivery when the daemon has it. With now, a working agent gets it
  * in the middle of its turn, if the agent supports that. Rejects if the daemon does not have the prompt, and
  * with an UnknownOutcome if that cannot be determined.
  */
-export async function sendPrompt(host: Host, contents: Contents, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
+export async function sendPrompt(host: Host, contents: Contents, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivery; beside?: string[] }> {
   const turns = new Set(contents.turns.ids);
   const messages = new Set(contents.entries.map(({ key }) => key));
   try {
     const { turn_uuid, delivered, beside } = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
     if (delivered !== "injected") contents.loadTurn({ turn_uuid, state: contents.turns.state(turn_uuid) ?? "queued" });
-    return { delivered: delivered as Delivered, ...(beside && { beside }) };
+    return { delivered, ...(beside && { beside }) };
   } catch (error) {
     // A daemon stores a prompt before it runs it, so the next daemon knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
@@ -237,7 +234,7 @@ export function besideWords(turns: readonly string[] = []): string {
 }
 
 /** The note for the user after a prompt was sent. Empty: none. */
-export function deliveredWords(delivered: Delivered | undefined, { now, working, content }: { now: boolean; working: boolean; content: boolean }): string {
+export function deliveredWords(delivered: Delivery | undefined, { now, working, content }: { now: boolean; working: boolean; content: boolean }): string {
   switch (delivered) {
     case "injected":
       return "Sent: the agent has it.";

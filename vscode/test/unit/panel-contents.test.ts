@@ -143,7 +143,7 @@ test("a question waits, with the call that it is about, until it is answered; a 
 test("a denied call says its denial, and a call that wrote a file its change: neither is said twice", () => {
   const contents = loaded(
     item({ type: "tool_call", key: "c1", title: "Write a.txt", status: "failed", refused_by: "user", refusal: "Denied in Emacs", approval: "a1", approval_status: "denied" }),
-    item({ type: "answer", key: "a1", answer: { approval: "a1", type: "function_call", status: "denied", title: "Write a.txt", response: "not now", decided_in: "Emacs" } }),
+    item({ type: "answer", key: "a1", answer: { approval: "a1", type: "function_call", status: "denied", title: "Write a.txt", response: "not now", decided_by: "user", decided_in: "Emacs" } }),
   );
   const said = (): string[] => contents.entries.filter((entry) => !contents.saidBy(entry)).map(({ key }) => key);
   assert.deepEqual(said(), ["run/c1"]);
@@ -195,7 +195,7 @@ test("an interrupted turn stays marked when other prompts follow, and after a re
   contents.apply(event(6, "turn.state", { state: "interrupted" }));
   contents.apply(event(7, "turn.state", { turn_uuid: "next", state: "starting" }));
   assert.deepEqual(brief(contents), ["prompt run", "system Interrupted: on request", "prompt next"]);
-  const interrupted = { turn_state: "interrupted", seq: 3 };
+  const interrupted = { turn_state: "interrupted", seq: 3 } as const;
   const later = loaded(item({ ...interrupted, key: "m1", role: "assistant", text: "Half", turn_uuid: "run" }), prompt("bad", { turn_state: "failed" }), prompt("back", { turn_state: "cancelled" }), prompt("next"));
   later.load([prompt("run", interrupted), item({ ...interrupted, key: "m1", role: "assistant", text: "Half", turn_uuid: "run" })], true);
   assert.deepEqual(brief(later), ["prompt run", "text Half", "system Interrupted", "prompt bad", "error Failed", "prompt back", "prompt next"]);

@@ -5,6 +5,7 @@ import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf
 import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
 import { answers } from "../../src/protocol";
+import type { State } from "../../src/protocol";
 import { prefix } from "../../src/webview/chord";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
 
@@ -17,7 +18,7 @@ function question(over: Partial<Question>): Question {
 }
 
 test("sessions stand in groups, those that wait for a person first", () => {
-  const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((state) => session({ state }));
+  const sessions = (["completed", "running", "waiting_input", "failed", "draft", "interrupting"] as const).map((state) => session({ state }));
   sessions.push(session({ state: "queued" }), session({ state: "starting" }), session({ state: "running", archived: true }), session({ state: "interrupted" }), session({ state: "timed_out" }), session({ state: "cancelled" }));
   const later = Date.parse("2026-01-03T12:00:00Z");
   assert.deepEqual(grouped(sessions, later).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["today", 4], ["failed", 4], ["done", 1], ["draft", 1], ["archived", 1]]);
@@ -26,16 +27,16 @@ test("sessions stand in groups, those that wait for a person first", () => {
 test("a session that ends stays in its place in the list for the day", () => {
   const now = new Date(2026, 0, 5, 20).getTime();
   const at = (hours: number): string => new Date(2026, 0, 5, hours).toISOString();
-  const ids = (state: string, active: number): string[] =>
+  const ids = (state: State, active: number): string[] =>
     grouped([session({ session: 2, state, active_at: at(active) }), session({ session: 3, state: "running", active_at: at(9) }), session({ session: 1, state: "completed", active_at: at(19) })], now).map(({ id, label, sessions }) => `${id} ${label}: ${sessions.map((one) => one.session).join(" ")}`);
-  for (const state of ["queued", "running", "completed", "failed", "interrupted"]) assert.deepEqual(ids(state, 18), ["today Today: 3 2 1"], state);
+  for (const state of ["queued", "running", "completed", "failed", "interrupted"] as const) assert.deepEqual(ids(state, 18), ["today Today: 3 2 1"], state);
   assert.deepEqual(ids("waiting_input", 18), ["waiting Waiting for you: 2", "today Today: 3 1"]);
   assert.deepEqual([ids("completed", -1), ids("failed", -1), ids("running", -1)], [["today Today: 3 1", "done Completed: 2"], ["today Today: 3 1", "failed Failed or interrupted: 2"], ["today Today: 3 2 1"]]);
 });
 
 test("a session is listed by what it does, not by its last turn alone", () => {
-  const queued = { state: "queued" };
-  const ahead = (state: string): Partial<Session> => ({ ...queued, ahead: { turn_uuid: "before", state } });
+  const queued = { state: "queued" } as const;
+  const ahead = (state: State): Partial<Session> => ({ ...queued, ahead: { turn_uuid: "before", state } });
   const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ state: "failed", waits: true }), session(queued)];
   assert.deepEqual(sessions.map(groupOf), ["working", "waiting", "waiting", "queued"]);
   assert.deepEqual(sessions.map(statusWords), ["running, and a prompt is queued", "waiting for you", "waiting for you", "queued"]);
