@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +101,12 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	if err != nil {
 		return turn.InWords(err)
 	}
-	if err := showAttempts(ctx, cmd, s, h.Client, sessions[0].ID, false); err != nil {
+	if s.JSON {
+		err = printResults(ctx, cmd.OutOrStdout(), h.Client, sessions)
+	} else {
+		err = showAttempts(ctx, cmd, s, h.Client, sessions[0].ID, false)
+	}
+	if err != nil {
 		return turn.InWords(err)
 	}
 	switch {
@@ -108,6 +114,20 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		return exitStatus(term.Status)
 	case !slices.ContainsFunc(sessions, func(s protocol.Turn) bool { return s.State == domain.Completed }):
 		return exitStatus(1)
+	}
+	return nil
+}
+
+// printResults prints how each session ended, as a line of JSON.
+func printResults(ctx context.Context, out io.Writer, c *client.Client, sessions []protocol.Turn) error {
+	for _, s := range sessions {
+		last, _, err := hubclient.Turn(ctx, c, s.SessionUUID) // with gates, a later one than s
+		if err == nil {
+			err = printResult(out, last)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -310,6 +310,8 @@ func TestAttempts(t *testing.T) {
 	assert.Regexp(t, `9\.1 +scripted +running`, run("attempts", "9"))
 	run("session", "interrupt", "9")
 	run("session", "interrupt", "10")
+	said = run("prompt", "--json", "--yes", "--agents", "scripted,other", "--gate", "demo", "once")
+	e2e.RequireParts(t, said, `{"kind":"result","turn":"11.1","session":11,`, `{"kind":"result","turn":"12.1","session":12,`)
 }
 
 // Attempts continue with the next hub, which asks their questions again.
