@@ -189,43 +189,41 @@ func (e *editor) exchange(method string, params any) (answer, error) {
 	}
 }
 
-// launch starts a session and returns HumanLayer's id of its first turn.
+// launch starts a session and returns its first turn.
 func (e *editor) launch(prompt string) (string, error) {
-	var launched struct {
-		SessionID string `json:"session_id"`
-	}
-	err := e.call("launchSession", map[string]any{"query": prompt}, &launched)
-	return launched.SessionID, err
+	return e.begin("session.start", map[string]any{"prompt": prompt})
 }
 
-// goOn starts another turn of a session and returns HumanLayer's id of that turn.
-func (e *editor) goOn(session, prompt string) (string, error) {
-	var launched struct {
-		SessionID string `json:"session_id"`
+// goOn starts another turn of a turn's session.
+func (e *editor) goOn(turn, prompt string) (string, error) {
+	return e.begin("session.prompt", map[string]any{"session": turn, "prompt": prompt})
+}
+
+// begin starts a turn and returns its uuid.
+func (e *editor) begin(method string, params map[string]any) (string, error) {
+	var started struct {
+		Turn string `json:"turn_uuid"`
 	}
-	err := e.call("continueSession", map[string]any{"session_id": session, "query": prompt}, &launched)
-	return launched.SessionID, err
+	err := e.call(method, params, &started)
+	return started.Turn, err
 }
 
 // await waits until a turn has ended well.
-func (e *editor) await(session string, limit time.Duration) error {
+func (e *editor) await(turn string, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; {
-		var state struct {
-			Session struct {
-				Status string `json:"status"`
-				Error  string `json:"error"`
-			} `json:"session"`
+		var now struct {
+			Turn struct{ State, Error string }
 		}
-		if err := e.call("getSessionState", map[string]any{"session_id": session}, &state); err != nil {
+		if err := e.call("turn.get", map[string]any{"turn": turn}, &now); err != nil {
 			return err
 		}
-		switch status := state.Session.Status; {
-		case status == "completed":
+		switch state := now.Turn.State; {
+		case state == "completed":
 			return nil
-		case status == "failed" || status == "interrupted":
-			return fmt.Errorf("the turn has %s: %s", status, state.Session.Error)
+		case state == "failed" || state == "interrupted":
+			return fmt.Errorf("the turn has %s: %s", state, now.Turn.Error)
 		case time.Now().After(deadline):
-			return fmt.Errorf("the turn is %s after %v", status, limit)
+			return fmt.Errorf("the turn is %s after %v", state, limit)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

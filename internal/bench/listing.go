@@ -87,13 +87,13 @@ func sessionsOf(e *editor) (sessions []listed, last int64, err error) {
 	var page struct {
 		Sessions []listed `json:"sessions"`
 	}
-	if err := e.call("listSessions", map[string]any{"limit": 200}, &page); err != nil {
+	if err := e.call("session.list", map[string]any{"limit": 200}, &page); err != nil {
 		return nil, 0, err
 	}
 	var long struct {
-		Session listed `json:"session"`
+		Turn listed `json:"turn"`
 	}
-	if err := e.call("getSessionState", map[string]any{"session_id": fmt.Sprintf("task-%04d", longSession)}, &long); err != nil {
+	if err := e.call("turn.get", map[string]any{"turn": fmt.Sprintf("1.%d", longSession)}, &long); err != nil {
 		return nil, 0, err
 	}
 	var status struct {
@@ -104,7 +104,7 @@ func sessionsOf(e *editor) (sessions []listed, last int64, err error) {
 		} `json:"subsystems"`
 	}
 	err = e.call("daemon.status", nil, &status)
-	return append(page.Sessions, long.Session), status.Subsystems.Store.LastSeq, err
+	return append(page.Sessions, long.Turn), status.Subsystems.Store.LastSeq, err
 }
 
 // time tells how long a call took until its whole answer was there.

@@ -7,11 +7,10 @@ type listing struct {
 	p99    *figure
 }
 
-// listed is what listSessions tells of a session, as far as it is used here.
+// listed is what session.list tells of a session, as far as it is used here.
 type listed struct {
-	ID     string `json:"id"`
-	TaskID string `json:"task_id"`
-	Native string `json:"claude_session_id"`
+	Turn    string `json:"turn"`
+	Session int    `json:"session"`
 }
 
 // newListing makes a listing whose params are the same in each call.
@@ -28,41 +27,41 @@ func listingOf(method, notable string, params func([]listed, int) map[string]any
 }
 
 // ofSession is a listing about one session after the other.
-func ofSession(method, notable, param string, id func(listed) string) listing {
+func ofSession(method, notable, param string, id func(listed) any) listing {
 	return listingOf(method, notable, func(sessions []listed, i int) map[string]any {
 		return map[string]any{param: id(sessions[i%len(sessions)])}
 	})
 }
 
-func byID(s listed) string     { return s.ID }
-func byTask(s listed) string   { return s.TaskID }
-func byNative(s listed) string { return s.Native }
+func bySession(s listed) any { return s.Session }
+func byTurn(s listed) any    { return s.Turn }
 
 var listings = []listing{
-	newListing("task.list", "", nil),
-	newListing("task.list", "limit 1,000", map[string]any{"limit": 1000}),
-	newListing("task.list", "20 failed", map[string]any{"state": "failed"}),
-	newListing("task.list", "running, of which there is none", map[string]any{"state": "running"}),
-	newListing("task.list", "an agent that has none", map[string]any{"agent": "demo"}),
-	ofSession("task.get", "", "taskId", byTask),
-	newListing("task.stats", "", nil),
-	newListing("listSessions", "", nil),
-	newListing("listSessions", "limit 20", map[string]any{"limit": 20}),
-	newListing("getSessionLeaves", "", nil),
-	ofSession("getSessionState", "", "session_id", byID),
-	ofSession("getConversation", "", "session_id", byID),
-	ofSession("getConversation", "by claude_session_id", "claude_session_id", byNative),
-	listingOf("getConversation", "500 entries", func(sessions []listed, _ int) map[string]any {
-		return map[string]any{"session_id": sessions[len(sessions)-1].ID}
+	newListing("session.list", "500 of them", nil),
+	newListing("session.list", "limit 20", map[string]any{"limit": 20}),
+	ofSession("session.get", "", "session", bySession),
+	ofSession("session.items", "", "session", bySession),
+	listingOf("session.items", "500 of them", func(sessions []listed, _ int) map[string]any {
+		return map[string]any{"session": sessions[len(sessions)-1].Session, "limit": 500}
 	}),
-	ofSession("getSessionSnapshots", "", "session_id", byID),
-	newListing("fetchApprovals", "100 of them", nil),
-	ofSession("fetchApprovals", "of a session", "session_id", byID),
-	newListing("getRecentPaths", "", nil),
 	newListing("session.search", "a word that is everywhere", map[string]any{"query": "flaky"}),
 	newListing("session.search", "two words, in 20 entries", map[string]any{"query": "part 4711"}),
 	newListing("session.search", "the beginning of a word", map[string]any{"query": "fla"}),
+	newListing("turn.list", "limit 20", map[string]any{"limit": 20}),
+	newListing("turn.list", "limit 1,000", map[string]any{"limit": 1000}),
+	newListing("turn.list", "20 failed", map[string]any{"limit": 20, "states": []string{"failed"}}),
+	newListing("turn.list", "running, of which there is none", map[string]any{"limit": 20, "states": []string{"running"}}),
+	newListing("turn.list", "an agent that has none", map[string]any{"limit": 20, "agent": "demo"}),
+	ofSession("turn.get", "", "turn", byTurn),
+	newListing("turn.count", "", nil),
+	ofSession("change.list", "", "turn", byTurn),
+	newListing("approval.list", "100 of them", nil),
+	ofSession("approval.list", "of a turn", "turn", byTurn),
+	newListing("project.directories", "", nil),
 	newListing("daemon.status", "", nil),
+	// The dialects translate.
+	newListing("getSessionLeaves", "500 of them, HumanLayer's", nil),
+	newListing("task.list", "limit 20, AIWG's", nil),
 }
 
 var sinceFirst = cost("event.subscribe since 100 events ago → first event, p99", milliseconds)
