@@ -47,6 +47,12 @@ func TestExecutePrompt(t *testing.T) {
 	assert.Equal(t, int64(1000), w.ended("t-2").Timeout.Milliseconds())
 
 	assert.Equal(t, "task_id", c.fail("execute_prompt", `{"task_id":"t-1","prompt":"x"}`).Data["param"])
+	for _, id := range []string{"12", "12.3", "last", "task-0099"} { // they would name another session or turn to a user
+		assert.Equal(t, "task_id", c.fail("execute_prompt", `{"task_id":"`+id+`","prompt":"x"}`).Data["param"], id)
+	}
+	for _, id := range []string{"12", "12.3", "task-0099"} {
+		assert.Equal(t, "session_id", c.fail("execute_prompt", `{"session_id":"`+id+`","prompt":"x"}`).Data["param"], id)
+	}
 
 	stopped := object(t, c.ask("stop_task", `{"task_id":"t-1"}`))
 	assert.Equal(t, false, stopped["stopped"])

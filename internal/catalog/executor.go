@@ -82,7 +82,7 @@ func ModeName(id string) string {
 type ExecutePromptParams struct {
 	SessionToken   string   `json:"session_token,omitempty"`
 	SessionID      string   `json:"session_id,omitempty" doc:"The caller's id of the conversation. Prompts with the same id run one after the other."`
-	TaskID         string   `json:"task_id,omitempty" doc:"The caller's id of this prompt. It must be new."`
+	TaskID         string   `json:"task_id,omitempty" doc:"The caller's id of this prompt. It must be new, and not a number, such as 12.3."`
 	Prompt         string   `json:"prompt"`
 	CWD            string   `json:"cwd,omitempty" doc:"The agent's working directory."`
 	Tools          []string `json:"tools,omitempty" doc:"The allowed tools. Absent or empty: all."`

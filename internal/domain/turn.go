@@ -129,8 +129,12 @@ type TurnHead struct {
 // TaskName is AIWG's name of a turn, such as task-0001.
 func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
 
-// IsTaskName reports whether an id has the form of TaskName.
-func IsTaskName(id string) bool {
+// IsReserved reports whether an id has a form that the daemon gives out, as a caller's own id must not: a
+// number such as 12 or 12.3, AIWG's name of a turn, or [LastTurn].
+func IsReserved(id string) bool {
+	if _, _, isNumber := ParseNumber(id); isNumber || id == LastTurn {
+		return true
+	}
 	digits, ok := strings.CutPrefix(id, "task-")
 	return ok && len(digits) >= 4 && strings.Trim(digits, "0123456789") == ""
 }
@@ -267,7 +271,7 @@ func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s],
 // that waits for a person does not, and continues without waiting for a slot.
 func (s State) HoldsSlot() bool { return s.Active() && s != WaitingInput }
 
-// LastTurn is the alias of the newest turn, drafts aside, if no turn has it as an id.
+// LastTurn is the alias of the newest turn, drafts aside.
 const LastTurn = "last"
 
 // A prompt of the hub that asks an agent to continue begins with goOn, and repeats the request after

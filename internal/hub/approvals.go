@@ -127,7 +127,7 @@ func (r turnsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry)
 	name := cmp.Or(q.Turn, questionsSession)
 	id, err := t.FindID(h.ctx, name)
 	if errors.Is(err, store.ErrNotFound) {
-		if domain.IsTaskName(name) {
+		if domain.IsReserved(name) {
 			return approval.Place{}, query.NoTurn(name)
 		}
 		return none, nil
@@ -190,7 +190,7 @@ func (r turnsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.
 // askerName returns the name that lists show for the client of a question: the session's alias
 // without its kind prefix. It returns "" if the alias is the id of a turn.
 func askerName(alias string) string {
-	if _, err := uuid.Parse(alias); err == nil || domain.IsTaskName(alias) {
+	if _, err := uuid.Parse(alias); err == nil || domain.IsReserved(alias) {
 		return ""
 	}
 	return strings.TrimPrefix(alias, "mcp:")

@@ -92,7 +92,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 			if _, err := t.FindID(h.ctx, spec.CallerID); err == nil {
 				return domain.Invalid("task_id", "an id that is new", "the id of another turn")
 			}
-			if domain.IsTaskName(spec.CallerID) {
+			if domain.IsReserved(spec.CallerID) {
 				return domain.Invalid("task_id", "an id of another form than those that are given out here",
 					fmt.Sprintf("%q", spec.CallerID))
 			}
@@ -255,7 +255,7 @@ func (h *Hub) sessionFor(t store.Tx, spec LaunchSpec, agent string) (domain.Sess
 		if !errors.Is(err, store.ErrNotFound) {
 			return domain.Session{}, err
 		}
-		if domain.IsTaskName(spec.SessionAlias) {
+		if domain.IsReserved(spec.SessionAlias) {
 			return domain.Session{}, domain.Invalid("session_id",
 				"an id of another form than those that are given out here, or one that there is",
 				fmt.Sprintf("%q", spec.SessionAlias))

@@ -128,14 +128,14 @@ func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 	prompts := []string{"x", "x", "x", "y"}
 	var list []domain.TurnInSession
 	for i, prompt := range prompts {
-		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, SessionAlias: fmt.Sprint(i)}))(t)
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, SessionAlias: fmt.Sprint("of ", i)}))(t)
 		list = append(list, s)
 		pendingOf(t, h, i+1)
 	}
 	no := pendingOf(t, h, 4)[3]
 	decide(t, h, approval.Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
 	await(t, h, list[3])
-	again := launchIn(t, h, "3", "y")
+	again := launchIn(t, h, "of 3", "y")
 	assert.Equal(t, "no rule=session", await(t, h, again).Result)
 	approve(t, h, pendingOf(t, h, 3)[0], "project")
 	assert.Equal(t, "yes user_approved", await(t, h, list[0]).Result)
