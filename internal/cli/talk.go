@@ -549,6 +549,9 @@ func (t *talking) review(ctx context.Context, c *client.Client, _ string) error 
 // rewind restores the files to their state before a turn, and has the next prompt continue the
 // session from there.
 func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error {
+	if err := t.stillWorks(); err != nil {
+		return err
+	}
 	session, _, err := hubclient.Turn(ctx, c, cmp.Or(id, t.talk.Session.ID))
 	if err != nil {
 		return err
@@ -593,11 +596,19 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	return nil
 }
 
-func (t *talking) forkHere(ctx context.Context, c *client.Client, _ string) error {
-	s := t.talk.Session
-	if t.talk.IsBusy() {
-		return fmt.Errorf("%s still works: wait for its end, or interrupt it", s.Name)
+// stillWorks is the error of a command that needs the end of the turn, or nil.
+func (t *talking) stillWorks() error {
+	if !t.talk.IsBusy() {
+		return nil
 	}
+	return fmt.Errorf("%s still works: wait for its end, or interrupt it", t.talk.Session.Name)
+}
+
+func (t *talking) forkHere(ctx context.Context, c *client.Client, _ string) error {
+	if err := t.stillWorks(); err != nil {
+		return err
+	}
+	s := t.talk.Session
 	t.set.agent, t.fork = s.Agent, s.ID
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)

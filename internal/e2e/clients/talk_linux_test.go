@@ -185,6 +185,20 @@ func TestCommandsOfASession(t *testing.T) {
 	assert.Zero(t, p.status())
 }
 
+// The session that /new begins while the agent works gets the next prompt, also after the end of that turn.
+func TestNewSessionWhileTheAgentWorks(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("quiet stream:100000@50\r", "chunk 9")
+	p.presses("/rewind\r", "1.1 still works: wait for its end, or interrupt it")
+	p.presses("/new\r", "your next prompt begins another session")
+	p.presses("\x1b", "— interrupted", idleFooter)
+	p.presses("quiet other\r", "You asked: quiet other", idleFooter)
+	p.presses("\x04", "back with: duet-rpc prompt --continue 2")
+	<-p.Ended
+}
+
 // The footer says which other sessions have a question, until it is answered.
 func TestASessionMentionsQuestionsOfOthers(t *testing.T) {
 	s := e2e.NewDaemonSite(e2e.Parallel(t))
