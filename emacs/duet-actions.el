@@ -46,7 +46,7 @@ instead, and start no server."
 An agent's own mode precedes Duet's."
   (let* ((own (duet-session-own-mode session))
          (mode (duet-session-mode session))
-         (words (and (not (equal mode own)) (duet-actions-mode-words mode))))
+         (words (and (not (equal mode own)) (duet-actions-mode-words mode session))))
     (if own
         (string-join (delq nil (list (duet-session-choice-name session :mode own) words))
                      ", ")
@@ -57,13 +57,11 @@ An agent's own mode precedes Duet's."
   (when-let ((llm (duet-session-llm session)))
     (duet-session-choice-name session :model llm)))
 
-(defun duet-actions-mode-words (mode)
-  "Return the permission mode MODE in words, or nil for the usual one."
-  (pcase mode
-    ((or 'nil "default") nil)
-    ("acceptEdits" "accepts edits")
-    ("bypassPermissions" "asks nothing")
-    (_ mode)))
+(defun duet-actions-mode-words (mode &optional session)
+  "Return the name of the permission mode MODE, or nil for the usual one.
+SESSION has the names of its agent's modes."
+  (unless (member mode '(nil "default"))
+    (duet-session-mode-name session mode)))
 
 (defun duet-actions-background-words (session)
   "Return words about the background work of SESSION's agent, or nil."

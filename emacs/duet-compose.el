@@ -399,7 +399,7 @@ that works gets the prompt during its turn, if it supports that."
            (lambda (live)
              (if (string-empty-p text)
                  (progn (funcall done nil)
-                        (message "Set%s" (if live "" ", from the next turn on")))
+                        (message "Set%s" (if live "" ", from the next prompt on")))
                (duet-compose--continue connection session nil text (append budget content)
                                          done fail now)))
            fail))

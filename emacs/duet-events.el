@@ -626,7 +626,9 @@ time of the request by the clock of MODEL.  Later events are newer."
               (duet-session-worktree session) (duet-get object :worktree)
               (duet-session-attempts session) (duet-get-string object :attempts))
         (unless old
-          (duet-session-take session object)
+          ;; An earlier turn has the title that its session had then.
+          (when (eq turn (duet-session-leaf session))
+            (duet-session-take session object))
           (setf (duet-session-background session) (duet-get-objects object :background)))
         ;; The session may have had another agent earlier.
         (when (or (null (duet-session-agent session))

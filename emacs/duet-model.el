@@ -48,6 +48,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-log)
+(require 'duet-protocol)
 (require 'duet-visible)
 
 ;;; JSON objects
@@ -531,6 +532,16 @@ If the agent has no name for it, return ID."
                          :test #'equal
                          :key (lambda (choice) (duet-get-string choice :id)))))
     (duet-visible-line (or (duet-get-string choice :name) id))))
+
+(defun duet-session-mode-name (session mode)
+  "Return the name of MODE, the id of a permission mode, as all clients show it.
+SESSION may be nil."
+  (let ((known (and session
+                    (cl-find mode (duet-session-modes session) :test #'equal
+                             :key (lambda (object) (duet-get-string object :id))))))
+    (duet-visible-line (or (duet-get-string known :name)
+                           (cdr (assoc mode duet-protocol-modes))
+                           mode))))
 
 (defun duet-session-approvals (session)
   "Return the open questions of SESSION."

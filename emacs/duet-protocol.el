@@ -172,6 +172,13 @@
     (cancelled . "withdrawn"))
   "The words for each status of an approval.")
 
+(defconst duet-protocol-modes
+  '(("default" . "Default")
+    ("acceptEdits" . "Accept edits")
+    ("plan" . "Plan")
+    ("bypassPermissions" . "Bypass permissions"))
+  "The names of Duet's permission modes, by their ids.")
+
 (defconst duet-protocol-answers
   '((allow "y" "Allow" "The tool runs this once.")
     (deny "n" "Deny" "The tool does not run.")

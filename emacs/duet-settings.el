@@ -7,7 +7,7 @@
 
 ;; An agent has modes, models, its own options, and slash commands.  `duet-set-mode',
 ;; `duet-set-model' and `duet-set-option' choose from them.  The choice takes effect at
-;; once while the agent works, else from its next turn on.  A prompt can contain
+;; once while the agent works, else from the next prompt on.  A prompt can contain
 ;; settings, too; see the directives below.
 ;;
 ;; A session shows the settings that the agent has confirmed.  The choices of an agent
@@ -21,6 +21,7 @@
 (require 'duet-connection)
 (require 'duet-events)
 (require 'duet-model)
+(require 'duet-protocol)
 (require 'duet-visible)
 
 (declare-function duet-agents-usable "duet-agents" (connection))
@@ -101,7 +102,7 @@ Equal names are followed by their ids."
   "Set the agent of SESSION to WHAT, parameters of session.set; then show DONE."
   (duet-settings-set (duet-connection-here session) session what
                      (lambda (live)
-                       (message "%s%s" done (if live "" ", from its next turn on")))))
+                       (message "%s%s" done (if live "" ", from the next prompt on")))))
 
 (defun duet-settings-set (connection session what success-fn &optional error-fn)
   "Set the agent of SESSION on CONNECTION to WHAT, parameters of session.set.
@@ -121,28 +122,6 @@ it takes effect with the next turn.  ERROR-FN is as for
 
 ;;;; Modes
 
-(defconst duet-settings--modes
-  '(("asks before it changes anything" . "default")
-    ("edits without asking" . "acceptEdits")
-    ("plans, and changes nothing" . "plan")
-    ("asks nothing" . "bypassPermissions"))
-  "Permission modes: words for the user, and the name in the protocol.")
-
-(defun duet-settings-mode-choices (modes session)
-  "Return MODES of the agent of SESSION as choices, with Duet's words for them.
-SESSION is nil for a new session."
-  (cl-mapcar
-   (lambda (choice mode)
-     (let* ((id (cadr choice))
-            (words (if (and session
-                            (equal id "default")
-                            (equal (duet-get-string mode :by) "duet")
-                            (duet-session-own-mode session))
-                       "stays in its own mode"
-                     (car (rassoc id duet-settings--modes)))))
-       (if words (list words id (nth 2 choice)) choice)))
-   (duet-settings-choices modes) modes))
-
 (defun duet-settings--modes-of (session)
   "Return the modes of the agent of SESSION.
 Request them from the server, since the known ones may be old, and wait for
@@ -160,7 +139,7 @@ Request them from the server, since the known ones may be old, and wait for
                                        :turn)
                              asked)))
     (or (duet-session-modes session)
-        (mapcar (lambda (mode) (list :id (cdr mode))) duet-settings--modes))))
+        (mapcar (lambda (mode) (list :id (car mode) :name (cdr mode))) duet-protocol-modes))))
 
 (defun duet-settings-confirm-bypass ()
   "Ask the user to confirm the mode without questions, or signal a `user-error'."
@@ -171,9 +150,8 @@ Request them from the server, since the known ones may be old, and wait for
   "Set the permission mode of the agent of SESSION to MODE, the id of one."
   (interactive
    (let* ((session (duet-actions-session))
-          (mode (duet-settings--read "The agent"
-                                     (duet-settings-mode-choices
-                                      (duet-settings--modes-of session) session)
+          (mode (duet-settings--read "Mode"
+                                     (duet-settings-choices (duet-settings--modes-of session))
                                      (or (duet-session-own-mode session)
                                          (duet-session-mode session) "default")
                                      'duet-mode)))
@@ -182,10 +160,7 @@ Request them from the server, since the known ones may be old, and wait for
      (list session mode))
    duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (duet-settings--set session (list :mode mode)
-                      (if-let ((words (car (rassoc mode duet-settings--modes))))
-                          (concat "The agent " words)
-                        (format "The agent is in the mode %s"
-                                (duet-session-choice-name session :mode mode)))))
+                      (concat "Mode: " (duet-session-mode-name session mode))))
 
 
 ;;;; Models
@@ -207,8 +182,7 @@ Request them from the server, since the known ones may be old, and wait for
    duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (when (string-empty-p model) (user-error "No model given"))
   (duet-settings--set session (list :model model)
-                      (format "The agent uses %s"
-                              (duet-session-choice-name session :model model))))
+                      (concat "Model: " (duet-session-choice-name session :model model))))
 
 
 ;;;; Options
@@ -404,7 +378,7 @@ without a CATEGORY has no value."
            (list (list "model" 'duet-model "the model that the agent uses"
                        (duet-settings-choices (duet-get-objects info :model :available)))
                  (list "mode" 'duet-mode "the agent's permissions"
-                       (duet-settings-mode-choices modes session))
+                       (duet-settings-choices modes))
                  (list "budget" 'duet-budget "the limit of a turn" nil))
            (unless session
              (list (list "agent" 'duet-agent "the agent of the session"

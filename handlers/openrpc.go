@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -219,8 +220,8 @@ func TypeScript(reg *server.Registry) string {
 	return b.String()
 }
 
-// EmacsLisp returns the names of a registry's methods, those of the kinds of events, the words for states
-// and statuses, and the answers to questions, for Emacs.
+// EmacsLisp returns the names of a registry's methods, those of the kinds of events, the words for states,
+// statuses and modes, and the answers to questions, for Emacs.
 func EmacsLisp(reg *server.Registry) string {
 	var b strings.Builder
 	b.WriteString(";;; duet-protocol.el --- Names and words of the protocol  -*- lexical-binding: t; -*-\n\n" +
@@ -229,7 +230,7 @@ func EmacsLisp(reg *server.Registry) string {
 	list := func(name, doc string, of []string) {
 		fmt.Fprintf(&b, "\n(defconst duet-protocol-%s\n  '(%s)\n  %q)\n", name, strings.Join(of, "\n    "), doc)
 	}
-	var methods, kinds, words, statuses, answers []string
+	var methods, kinds, words, statuses, modes, answers []string
 	for _, m := range reg.Methods() {
 		methods = append(methods, m.Name)
 	}
@@ -242,6 +243,9 @@ func EmacsLisp(reg *server.Registry) string {
 	for _, s := range domain.ApprovalStatuses() {
 		statuses = append(statuses, fmt.Sprintf("(%s . %q)", s, domain.StatusWords(s)))
 	}
+	for _, id := range []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModePlan, catalog.ModeBypass} {
+		modes = append(modes, fmt.Sprintf("(%q . %q)", id, duetsModes[id].Name))
+	}
 	for _, a := range domain.ToolAnswers() {
 		answers = append(answers, fmt.Sprintf("(%s %q %q %q)", a.Name, a.Key, a.Words, a.Meaning))
 	}
@@ -249,6 +253,7 @@ func EmacsLisp(reg *server.Registry) string {
 	list("kinds", "The kinds of events.", kinds)
 	list("state-words", "The words for each state of a turn.", words)
 	list("status-words", "The words for each status of an approval.", statuses)
+	list("modes", "The names of Duet's permission modes, by their ids.", modes)
 	list("answers", "The ways to answer a question about a tool: name, key, words and meaning.", answers)
 	b.WriteString("\n(provide 'duet-protocol)\n;;; duet-protocol.el ends here\n")
 	return b.String()

@@ -528,9 +528,10 @@ func titleOf(s domain.TurnInSession) string {
 	return cmp.Or(s.Title, s.Session.Title)
 }
 
-// sessionTitleOf returns the title of a session, or the beginning of its first prompt.
+// sessionTitleOf returns the title of a session, or the beginning of its first prompt. A turn keeps the title that
+// its session had then.
 func sessionTitleOf(s domain.TurnInSession) string {
-	return cmp.Or(titleOf(s), protocol.Headline(domain.RequestOf(s.FirstWords), summaryShown))
+	return cmp.Or(s.Session.Title, s.Title, protocol.Headline(domain.RequestOf(s.FirstWords), summaryShown))
 }
 
 func budgetOf(b protocol.TurnBudget) domain.Budget {

@@ -61,6 +61,12 @@ func TestSessionsAndTurnsHaveNumbers(t *testing.T) {
 	assert.Equal(t, []string{"1.1"}, names(answer[protocol.TurnList](c, "turn.list", `{"session":1,"before":"1.2"}`).Turns))
 	assert.Empty(t, answer[protocol.TurnList](c, "turn.list", `{"states":["failed","timed_out"]}`).Turns)
 
+	answer[protocol.Empty](c, "session.rename", `{"session":"1.1","title":"before"}`)
+	answer[protocol.Empty](c, "session.rename", `{"session":1,"title":"both turns"}`)
+	for _, id := range []string{"1.1", "1.2"} {
+		got := answer[protocol.TurnResult](c, "turn.get", `{"turn":"`+id+`"}`).Turn
+		assert.Equal(t, "both turns", got.SessionTitle, id)
+	}
 	answer[protocol.Empty](c, "session.rename", `{"session":2,"title":"a title"}`)
 	assert.Equal(t, "a title", answer[protocol.TurnResult](c, "turn.get", `{"turn":2}`).Turn.SessionTitle)
 	assert.Equal(t, []string{"9"}, answer[protocol.ArchiveSessionsResult](c, "session.archive", `{"sessions":[2,9]}`).Failed)

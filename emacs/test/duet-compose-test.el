@@ -155,7 +155,7 @@
         (duet-test-wait-for (equal (duet-session-title session) "`100%' \\[it]"))
         (duet-compose connection session)
         (should (string-match-p
-                 (regexp-quote " Continue 1: `100%%' \\[it] · demo, big, accepts edits — C-c")
+                 (regexp-quote " Continue 1: `100%%' \\[it] · demo, big, Accept edits — C-c")
                  (funcall shown)))
         ;; The list of sessions has the model too.
         (setf (duet-session-llm session) nil)

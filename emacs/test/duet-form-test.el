@@ -59,7 +59,7 @@
       (duet-test-typing "RET"
         (duet-form--read (car fields) nil '("12" . "12 is too much"))))
     (should (equal (substring-no-properties (caar said))
-                   "12 is too much\nHow many (whole number from 1 to 9, or nothing; C-c C-b goes back): "))
+                   "12 is too much\nHow many (a whole number from 1 to 9, or nothing; C-c C-b goes back): "))
     (should (equal (cadar said) "12"))))
 
 (ert-deftest duet-form-test-choices ()
@@ -102,7 +102,7 @@
     (let* ((session (duet-test-launch connection "quiet form"))
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for (car (duet-session-approvals session)))
-      (duet-test-wait-for-text buffer "How many: whole number from 1 to 9")
+      (duet-test-wait-for-text buffer "How many: a whole number from 1 to 9")
       (duet-approvals)
       (duet-test-typing "RET 3 RET yes RET Ann RET y RET"
         (duet-test-press "r" #'duet-approval-respond))

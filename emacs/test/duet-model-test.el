@@ -446,6 +446,17 @@ Its last turn has no prompt, and the model requests nothing more."
     (should (equal (duet-session-name session) "Mend it"))
     (should (equal (duet-turn-query (duet-session-leaf session)) ""))))
 
+(ert-deftest duet-model-test-earlier-turn-keeps-the-title ()
+  "An earlier turn, which has the old title, does not rename its session."
+  (let* ((model (duet-model-create))
+         (session (duet-pages-load-session
+                   model '(:turn_uuid "r2" :session_uuid "t1" :state "completed" :parent "r1"
+                               :created_at "2026-01-02T03:04:06Z" :title "Colours"))))
+    (duet-pages-load-session
+     model '(:turn_uuid "r1" :session_uuid "t1" :state "completed"
+                 :created_at "2026-01-02T03:04:05Z" :title "edit"))
+    (should (equal (duet-session-name session) "Colours"))))
+
 (ert-deftest duet-model-test-answered-before-the-list-came ()
   "A question that was answered after the request for the list does not return."
   (let* ((model (duet-model-create))

@@ -18,7 +18,7 @@
         (should (eq 'quit (condition-case nil
                               (duet-test-typing "C-g" (call-interactively #'duet-set-mode))
                             (quit 'quit))))
-        (duet-test-typing "edits TAB RET" (call-interactively #'duet-set-mode))
+        (duet-test-typing "Accept TAB RET" (call-interactively #'duet-set-mode))
         (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
         (duet-test-request connection 'session.prompt
                            (list :session (duet-session-leaf-id session)
@@ -27,12 +27,12 @@
         (duet-test-wait-for-state session 'completed 'waiting_input)
         (should (eq (duet-session-state session) 'completed))
         ;; A mode that allows everything needs a confirmation.
-        (duet-test-typing "asks SPC nothing RET no RET"
+        (duet-test-typing "Bypass TAB RET no RET"
           (duet-test-should-say "Mode unchanged"
             (call-interactively #'duet-set-mode)))
         (duet-test-request connection 'ping nil)
         (should (equal (duet-session-mode session) "acceptEdits"))
-        (duet-test-typing "asks SPC nothing RET yes RET"
+        (duet-test-typing "Bypass TAB RET yes RET"
           (call-interactively #'duet-set-mode))
         (duet-test-wait-for (equal (duet-session-mode session) "bypassPermissions"))
         (duet-test-typing "SPC RET"
@@ -120,7 +120,7 @@
    (with-temp-buffer
      (duet-test-typing "Code RET" (call-interactively #'duet-set-mode))
      (should (equal (car asked) '(session.set :session "thread" :mode "code")))
-     (duet-test-typing "edits SPC with TAB RET" (call-interactively #'duet-set-mode))
+     (duet-test-typing "Accept TAB RET" (call-interactively #'duet-set-mode))
      (should (equal (plist-get (cdar asked) :mode) "acceptEdits"))
      (duet-test-typing "Small RET" (call-interactively #'duet-set-model))
      (should (equal (car asked) '(session.set :session "thread" :model "m-small")))
@@ -131,8 +131,7 @@
        (minibuffer-with-setup-hook
            (lambda () (setq offered (all-completions "" minibuffer-completion-table)))
          (duet-test-typing "RET" (call-interactively #'duet-set-mode)))
-       (should (equal offered '("Ask" "Code" "stays in its own mode"
-                                "edits without asking")))
+       (should (equal offered '("Ask" "Code" "Default" "Accept edits")))
        ;; The current mode is the default.
        (should (equal (plist-get (cdar asked) :mode) "ask"))))))
 
@@ -145,10 +144,10 @@
                   (funcall (plist-get rest :success-fn) (list :live now)))))
        (duet-test-listening
          (duet-set-model session "m-small")
-         (should (duet-test-heard "^The agent uses Small, from its next turn on$"))
+         (should (duet-test-heard "^Model: Small, from the next prompt on$"))
          (setq now t)
          (duet-set-mode session "code")
-         (should (duet-test-heard "^The agent is in the mode Code$"))
+         (should (duet-test-heard "^Mode: Code$"))
          (duet-set-option session "thought" "high")
          (should (duet-test-heard "^Thinking is High$")))))))
 
@@ -163,12 +162,12 @@
    (should (equal (duet-actions-session-mode session) "Ask"))
    (duet-settings-test-event model 2 "session.changed" :model "m-small" :mode "acceptEdits")
    (should (equal (duet-actions-session-llm session) "Large"))
-   (should (equal (duet-actions-session-mode session) "Ask, accepts edits"))
+   (should (equal (duet-actions-session-mode session) "Ask, Accept edits"))
    (duet-settings-test-event model 3 "agent.session"
                              :model '(:current "m-small" :available [(:id "m-small")])
                              :mode '(:current "code" :available [(:id "code")]))
    (should (equal (duet-actions-session-llm session) "m-small"))
-   (should (equal (duet-actions-session-mode session) "code, accepts edits"))
+   (should (equal (duet-actions-session-mode session) "code, Accept edits"))
    (should (duet-get-objects (duet-session-agent-info session) :commands))
    ;; An agent that has left plan mode shows its new mode.
    (duet-settings-test-event model 4 "session.changed" :mode "plan")
@@ -183,7 +182,7 @@
      (duet-settings-test-event model 8 "session.changed" :agent_mode mode))
    (should (equal (duet-session-mode session) "acceptEdits"))
    (duet-settings-test-event model 9 "agent.session" :mode '(:current "plan"))
-   (should (equal (duet-actions-session-mode session) "plan"))))
+   (should (equal (duet-actions-session-mode session) "Plan"))))
 
 (ert-deftest duet-settings-test-commands ()
   "A slash at the beginning of a prompt completes to a command."

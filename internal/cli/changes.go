@@ -61,7 +61,7 @@ func newChanges(s *settings) *cobra.Command {
 					}
 				}
 				if patch {
-					return reviewOnTerminal(ctx, cmd, s, c, session.ID)
+					return reviewOnTerminal(ctx, cmd, s, c, session)
 				}
 				files, raw, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(session.ID)})
 				switch {
@@ -111,13 +111,17 @@ func printChanges(f protocol.ChangeList, out, side io.Writer, session protocol.T
 	}
 	t := term.NewTable(out, "FILE", "CHANGE", "STATE")
 	for _, file := range f.Changes {
-		name := file.Path
-		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
-			name = rel
-		}
-		t.Row(name, changeWords(file, session.WorkingDir), file.State)
+		t.Row(nameIn(session.WorkingDir, file.Path), changeWords(file, session.WorkingDir), file.State)
 	}
 	return t.Flush()
+}
+
+// nameIn returns the path of a file in a directory, relative to it, or else the whole path.
+func nameIn(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // printNoChange says that there is no change, and whether that is certain.
@@ -137,11 +141,7 @@ func changeWords(file *protocol.Change, dir string) string {
 	case file.Binary:
 		words = append(words, "binary")
 	case file.Renamed != "":
-		old := file.Renamed
-		if rel, err := filepath.Rel(dir, old); err == nil && filepath.IsLocal(rel) {
-			old = rel
-		}
-		words = append(words, "renamed from "+old)
+		words = append(words, "renamed from "+nameIn(dir, file.Renamed))
 	case file.Before == nil:
 		words = append(words, "new")
 	case file.After == nil:
@@ -163,11 +163,11 @@ func changeWords(file *protocol.Change, dir string) string {
 	return strings.Join(words, " ")
 }
 
-func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, id string) error {
+func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, session protocol.Turn) error {
 	side := cmd.ErrOrStderr()
 	view := turn.NewView(cmd.OutOrStdout(), side, s.NoColor, false)
 	typed := bufio.NewReader(cmd.InOrStdin())
-	return reviewChanges(ctx, c, view, id, func(context.Context) (string, error) {
+	return reviewChanges(ctx, c, view, session, func(context.Context) (string, error) {
 		term.DiscardTyped(os.Stdin)
 		fmt.Fprint(side, turn.InPrompt(reviewKeys))
 		answer, err := typed.ReadString('\n')
@@ -189,9 +189,12 @@ var reviewKeys = []domain.Answer{
 	{Key: "?", Name: "keys", Words: "Keys", Meaning: "Shows what the keys do."},
 }
 
+// reviewed says what a decision has done to a change.
+var reviewed = map[string]string{"accept": "Accepted", "revert": "Reverted"}
+
 // reviewChanges shows each change of a session that is not decided and asks about it.
-func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id string, ask func(context.Context) (string, error)) error {
-	files, _, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(id)})
+func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, session protocol.Turn, ask func(context.Context) (string, error)) error {
+	files, _, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(session.ID)})
 	if err != nil {
 		return err
 	}
@@ -215,9 +218,15 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 			case decision == "later":
 				continue
 			}
-			if err := decideChange(ctx, c, decision, protocol.ChangeParams{Turn: protocol.Ref(id), Path: file.Path, Hunk: part.id}); err != nil {
+			if err := decideChange(ctx, c, decision, protocol.ChangeParams{Turn: protocol.Ref(session.ID), Path: file.Path, Hunk: part.id}); err != nil {
 				view.Note(turn.InDialogue(err).Error())
+				continue
 			}
+			done := reviewed[decision]
+			if part.id != "" && file.Before != nil && file.After != nil {
+				done += " in"
+			}
+			view.Note(term.Line(done + " " + nameIn(session.WorkingDir, file.Path)))
 		}
 	}
 	if open == 0 {

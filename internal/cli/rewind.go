@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,21 +115,15 @@ func showRewind(view *turn.View, session protocol.Turn, r protocol.RewindResult)
 	if len(r.Files) == 0 {
 		view.Note("the files are as before " + session.Name)
 	}
-	relative := func(path string) string {
-		if rel, err := filepath.Rel(session.WorkingDir, path); err == nil && filepath.IsLocal(rel) {
-			return rel
-		}
-		return path
-	}
 	for _, file := range r.Files {
-		view.Note(strings.TrimRight(fmt.Sprintf("%s %s %s", rewindWords(file), term.Line(relative(file.Path)), linesOf(file)), " "))
+		view.Note(strings.TrimRight(fmt.Sprintf("%s %s %s", rewindWords(file), term.Line(nameIn(session.WorkingDir, file.Path)), linesOf(file)), " "))
 	}
 	if r.More > 0 {
 		view.Note("and " + term.Count(r.More, "more file"))
 	}
 	shown := r.NotRecorded[:min(len(r.NotRecorded), shownNotRecorded)]
 	for _, file := range shown {
-		name := relative(file.Path)
+		name := nameIn(session.WorkingDir, file.Path)
 		if file.Reason == "untracked" {
 			name = "all files that git does not track"
 		}

@@ -172,7 +172,10 @@ func (t *talking) footer() string {
 		model = now.Current
 	}
 	var parts []string
-	for _, part := range []string{agent, mode, t.ownMode(), model} {
+	if mode == catalog.ModeDefault {
+		mode = ""
+	}
+	for _, part := range []string{agent, t.modeName(mode), t.ownMode(), model} {
 		if part != "" && part != "default" {
 			parts = append(parts, part)
 		}
@@ -210,6 +213,16 @@ func (t *talking) ownMode() string {
 		}
 	}
 	return now.Current
+}
+
+// modeName returns the name of a mode that clients may request, or its id.
+func (t *talking) modeName(id string) string {
+	for _, mode := range t.agent.Modes {
+		if mode.ID == id && mode.Name != "" {
+			return mode.Name
+		}
+	}
+	return id
 }
 
 // reported reads what the session's agent has reported, and the mode that is in force now.
@@ -430,7 +443,7 @@ func (t *talking) chooseAgent(ctx context.Context, c *client.Client, name string
 		t.describe(ctx, c)
 		return nil
 	}
-	return t.change(ctx, c, protocol.SetSessionParams{Agent: &name})
+	return t.change(ctx, c, protocol.SetSessionParams{Agent: &name}, "Agent: "+name)
 }
 
 func (t *talking) chooseModel(ctx context.Context, c *client.Client, name string) error {
@@ -441,7 +454,7 @@ func (t *talking) chooseModel(ctx context.Context, c *client.Client, name string
 		t.set.set.model = name
 		return nil
 	}
-	return t.change(ctx, c, protocol.SetSessionParams{Model: &name})
+	return t.change(ctx, c, protocol.SetSessionParams{Model: &name}, "Model: "+name)
 }
 
 func (t *talking) chooseMode(ctx context.Context, c *client.Client, mode string) error {
@@ -452,7 +465,7 @@ func (t *talking) chooseMode(ctx context.Context, c *client.Client, mode string)
 		t.set.set.mode = mode
 		return nil
 	}
-	return t.change(ctx, c, protocol.SetSessionParams{Mode: &mode})
+	return t.change(ctx, c, protocol.SetSessionParams{Mode: &mode}, "Mode: "+t.modeName(mode))
 }
 
 // nextMode changes to the next of Duet's modes that the agent has. None of them lets commands run unasked.
@@ -502,8 +515,8 @@ func (p pairs) print() error {
 	return nil
 }
 
-// change changes settings of the session.
-func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams) error {
+// change changes a setting of the session. done says which one.
+func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams, done string) error {
 	params.Session = protocol.Ref(t.talk.Session.ID)
 	r, _, err := hubclient.Call[protocol.SetSessionResult](ctx, c, "session.set", params)
 	if err != nil {
@@ -513,11 +526,10 @@ func (t *talking) change(ctx context.Context, c *client.Client, params protocol.
 		t.talk.Session = r.Turn
 	}
 	t.describe(ctx, c)
-	when := "from the next prompt on"
-	if r.Live {
-		when = "now"
+	if !r.Live {
+		done += ", from the next prompt on"
 	}
-	t.view.Note("set, " + when)
+	t.view.Note(term.Line(done))
 	return nil
 }
 
@@ -527,7 +539,7 @@ func (t *talking) diff(ctx context.Context, c *client.Client, _ string) error {
 
 // review asks about each open change of the last turn.
 func (t *talking) review(ctx context.Context, c *client.Client, _ string) error {
-	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) {
+	return reviewChanges(ctx, c, t.view, t.talk.Session, func(ctx context.Context) (string, error) {
 		return t.talk.Ask(
 			ctx, turn.InPrompt(reviewKeys),
 		)
@@ -537,6 +549,9 @@ func (t *talking) review(ctx context.Context, c *client.Client, _ string) error 
 // rewind restores the files to their state before a turn, and has the next prompt continue the
 // session from there.
 func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error {
+	if err := t.stillWorks(); err != nil {
+		return err
+	}
 	session, _, err := hubclient.Turn(ctx, c, cmp.Or(id, t.talk.Session.ID))
 	if err != nil {
 		return err
@@ -551,13 +566,16 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 		n := restoredBy(r)
 		question, words := rewindQuestion(n)+" [y] Yes", "y"
 		if n == 0 {
-			question, words = "Go back in the session? [y] Yes", "y"
+			question = "Go back in the session? [y] Yes"
 		}
 		if n < len(r.Files) {
-			question, words = question+", [a] All of them", "ya"
+			question, words = question+", [a] All of them", words+"a"
 		}
-		answer, err := t.talk.Ask(ctx, question+", [k] Keep the files, [n] No: ")
-		if answer = strings.ToLower(answer); err != nil || answer == "" || !strings.Contains(words+"k", answer[:1]) {
+		if len(r.Files) > 0 {
+			question, words = question+", [k] Keep the files", words+"k"
+		}
+		answer, err := t.talk.Ask(ctx, question+", [n] No: ")
+		if answer = strings.ToLower(answer); err != nil || answer == "" || !strings.Contains(words, answer[:1]) {
 			return err
 		}
 		if params.All = answer[0] == 'a'; answer[0] != 'k' && (n > 0 || params.All) {
@@ -578,11 +596,19 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	return nil
 }
 
-func (t *talking) forkHere(ctx context.Context, c *client.Client, _ string) error {
-	s := t.talk.Session
-	if t.talk.IsBusy() {
-		return fmt.Errorf("%s still works: wait for its end, or interrupt it", s.Name)
+// stillWorks is the error of a command that needs the end of the turn, or nil.
+func (t *talking) stillWorks() error {
+	if !t.talk.IsBusy() {
+		return nil
 	}
+	return fmt.Errorf("%s still works: wait for its end, or interrupt it", t.talk.Session.Name)
+}
+
+func (t *talking) forkHere(ctx context.Context, c *client.Client, _ string) error {
+	if err := t.stillWorks(); err != nil {
+		return err
+	}
+	s := t.talk.Session
 	t.set.agent, t.fork = s.Agent, s.ID
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
@@ -652,9 +678,14 @@ func (t *talking) title(ctx context.Context, c *client.Client, title string) err
 		return errors.New("/title needs a title: /title TEXT")
 	case t.talk.Session.ID == "":
 		t.set.title = title
-		return nil
+	default:
+		params := protocol.RenameSessionParams{Session: protocol.Ref(t.talk.Session.ID), Title: title}
+		if _, _, err := hubclient.SessionRename(ctx, c, params); err != nil {
+			return err
+		}
 	}
-	return c.Call(ctx, "session.rename", protocol.RenameSessionParams{Session: protocol.Ref(t.talk.Session.ID), Title: title}, nil)
+	t.view.Note(term.Line("Renamed: " + title))
+	return nil
 }
 
 func (t *talking) exit(context.Context, *client.Client, string) error { return turn.ErrLeave }

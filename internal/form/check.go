@@ -187,6 +187,14 @@ func bound(n *json.Number) *big.Rat {
 	return rational(n.String())
 }
 
+// Asks describes, to a person, what to type into the field.
+func (f Field) Asks() string {
+	if f.Kind == Boolean {
+		return "yes or no"
+	}
+	return f.Expects()
+}
+
 // Expects describes the values that the field accepts.
 func (f Field) Expects() string {
 	switch f.Kind {

@@ -13,10 +13,10 @@ import (
 func (f Field) Parse(typed string) (json.RawMessage, error) {
 	value := f.valueOf(typed)
 	if value == nil {
-		return nil, &Error{f.Name, f.Expects(), strconv.Quote(shortened(typed)), f.values()}
+		return nil, &Error{f.Name, f.Asks(), strconv.Quote(shortened(typed)), f.values()}
 	}
 	if !f.fits(value) {
-		return nil, &Error{f.Name, f.Expects(), strconv.Quote(shortened(typed)), f.values()}
+		return nil, &Error{f.Name, f.Asks(), strconv.Quote(shortened(typed)), f.values()}
 	}
 	return value, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
 )
 
 // The list: the user chooses a line by typing a few letters.
@@ -14,19 +16,17 @@ const shownAtMost = 12
 // A List is lines, of which the user chooses one: typed letters narrow it. It reads and writes no terminal:
 // Take takes keys, and Screen is what to print.
 type List struct {
-	lines   []string
-	columns int
-	rows    int // number of visible lines
+	lines []string
 
 	typed string
-	fit   []int // indexes of the lines that match the filter
-	at    int   // index in fit of the marked line
-	tall  int   // number of rows above the cursor
+	fit   []int    // indexes of the lines that match the filter
+	at    int      // index in fit of the marked line
+	shown []string // the rows of the last Screen
 }
 
-// NewList returns a list for a terminal of this size.
-func NewList(lines []string, columns, rows int) *List {
-	l := &List{lines: lines, columns: columns, rows: min(shownAtMost, max(1, rows-2))}
+// NewList returns a list of lines.
+func NewList(lines []string) *List {
+	l := &List{lines: lines}
 	l.narrow()
 	return l
 }
@@ -93,28 +93,31 @@ func (l *List) types(text string) {
 	}
 }
 
-// Screen returns the output of the list, with the cursor after the filter.
-func (l *List) Screen() string {
-	var b strings.Builder
-	first := max(0, l.at-l.rows+1)
-	shown := l.fit[first:min(len(l.fit), first+l.rows)]
-	for i, n := range shown {
+// Screen returns the output of the list for a terminal of this size, with the cursor after the filter.
+func (l *List) Screen(columns, rows int) string {
+	visible := min(shownAtMost, max(1, rows-2))
+	first := max(0, l.at-visible+1)
+	l.shown = nil
+	for i, n := range l.fit[first:min(len(l.fit), first+visible)] {
 		mark := "  "
 		if first+i == l.at {
 			mark = "> "
 		}
-		b.WriteString(CutToFit(mark+l.lines[n], l.columns-1) + "\r\n")
+		l.shown = append(l.shown, CutToFit(mark+l.lines[n], columns-1))
 	}
-	l.tall = len(shown)
-	b.WriteString(CutToFit(fmt.Sprintf("%d/%d ❯ %s", len(l.fit), len(l.lines), Line(l.typed)), l.columns-1))
-	return b.String()
+	l.shown = append(l.shown, CutToFit(fmt.Sprintf("%d/%d ❯ %s", len(l.fit), len(l.lines), Line(l.typed)), columns-1))
+	return strings.Join(l.shown, "\r\n")
 }
 
-// Cleared returns the output that removes the list from the screen.
-func (l *List) Cleared() string {
-	up := ""
-	if l.tall > 0 {
-		up = fmt.Sprintf("\x1b[%dA", l.tall)
+// Cleared returns the output that removes the list from a screen of this width. A terminal that became narrower
+// has wrapped its rows.
+func (l *List) Cleared(columns int) string {
+	up := len(l.shown) - 1
+	for _, row := range l.shown {
+		up += max(0, displaywidth.String(row)-1) / max(1, columns)
 	}
-	return "\r" + up + "\x1b[J"
+	if up <= 0 {
+		return "\r\x1b[J"
+	}
+	return fmt.Sprintf("\r\x1b[%dA\x1b[J", up)
 }

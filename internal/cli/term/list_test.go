@@ -8,7 +8,7 @@ import (
 )
 
 func fruits() *List {
-	return NewList([]string{"1 Apples, red", "2 Pears, red", "3 Äpfel, grün", "4 Plums"}, 40, 4)
+	return NewList([]string{"1 Apples, red", "2 Pears, red", "3 Äpfel, grün", "4 Plums"})
 }
 
 func TestTypingNarrowsList(t *testing.T) {
@@ -47,14 +47,21 @@ func TestTypingNarrowsList(t *testing.T) {
 
 func TestMarkedLineStaysVisible(t *testing.T) {
 	l := fruits()
-	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.Screen())
+	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.Screen(40, 4))
 	l.Take(new(Decoder).Keys([]byte("\x0e\x0e")))
-	assert.Equal(t, "  2 Pears, red\r\n> 3 Äpfel, grün\r\n4/4 ❯ ", l.Screen())
-	assert.Equal(t, "\r\x1b[2A\x1b[J", l.Cleared())
+	assert.Equal(t, "  2 Pears, red\r\n> 3 Äpfel, grün\r\n4/4 ❯ ", l.Screen(40, 4))
+	assert.Equal(t, "\r\x1b[2A\x1b[J", l.Cleared(40))
 	l.Take(new(Decoder).Keys([]byte("plu")))
-	assert.Equal(t, "> 4 Plums\r\n1/4 ❯ plu", l.Screen())
-	l.columns = 10
-	for line := range strings.SplitSeq(l.Screen(), "\r\n") {
+	assert.Equal(t, "> 4 Plums\r\n1/4 ❯ plu", l.Screen(40, 4))
+	for line := range strings.SplitSeq(l.Screen(10, 4), "\r\n") {
 		assert.LessOrEqual(t, len([]rune(line)), 9)
 	}
+}
+
+// A terminal that becomes narrower wraps the rows of the list: all of them are removed.
+func TestListOnNarrowerTerminal(t *testing.T) {
+	l := fruits()
+	l.Screen(40, 6)
+	assert.Equal(t, "\r\x1b[4A\x1b[J", l.Cleared(40))
+	assert.Equal(t, "\r\x1b[7A\x1b[J", l.Cleared(10), "rows of 15, 14, 15 and 9 columns")
 }

@@ -131,7 +131,13 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(options) {
 		return a.optionOf(q, options[n-1])
 	}
-	switch word := strings.ToLower(line.text); answerTo(word) {
+	word := strings.ToLower(line.text)
+	if reason, isFast := a.reasonIn(line.text); isFast {
+		a.expected = aReason
+		a.unfinished.Set(reason)
+		return d, true
+	}
+	switch answerTo(word) {
 	case domain.AnswerAllow:
 		return protocol.DecisionParams{Decision: protocol.Approve}, false
 	case domain.AnswerDeny:
@@ -152,6 +158,13 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 		a.view.Note("please type " + a.keysOf(q))
 	}
 	return d, true
+}
+
+// reasonIn returns the reason in a text that a fast user has typed, or a slow terminal has delivered, together with the
+// key that asks for the reason. The user sees it, and sends it with Return.
+func (a *asker) reasonIn(text string) (reason string, ok bool) {
+	reason, ok = strings.CutPrefix(text, domain.AnswerNamed(domain.AnswerTell).Key)
+	return reason, ok && a.mode == eachKey && reason != "" && answerTo(strings.ToLower(text)) == ""
 }
 
 // answerTo returns the name of the answer that a key or a word means, or "".
@@ -238,14 +251,14 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
 		return protocol.DecisionParams{Decision: protocol.Respond, Option: q.Options[n-1].ID, Comment: q.Options[n-1].Name}, false
 	}
-	if q.OptionsOnly && q.Declinable && text == noneKey {
+	if q.OptionsOnly && q.Declinable && text == declineKey {
 		return decline, false
 	}
 	isNamed := func(o domain.Option) bool { return strings.EqualFold(o.Name, text) || o.ID == text }
 	if q.OptionsOnly && text != "" && !slices.ContainsFunc(q.Options, isNamed) {
 		keys := []domain.Answer{{Key: fmt.Sprintf("1 to %d", len(q.Options))}}
 		if q.Declinable {
-			keys = append(keys, domain.Answer{Key: noneKey})
+			keys = append(keys, domain.Answer{Key: declineKey})
 		}
 		a.view.Note("please type " + oneOf(append(keys, a.leaving(q)...)))
 		return d, true
@@ -253,8 +266,8 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
 }
 
-// noneKey chooses none of the options of a question that takes no other answer.
-const noneKey = "n"
+// declineKey declines a question that takes no answer but its options.
+const declineKey = "n"
 
 // keysFor lists the keys that answer a question about a tool, with the words for each. decisionOf
 // takes them.

@@ -131,6 +131,21 @@ func TestTheTextOfATool(t *testing.T) {
 	}
 }
 
+// A reason that comes together with its key is in the line, for the user to send.
+func TestReasonBehindItsKey(t *testing.T) {
+	tool := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", TakesComment: true}}
+	a, q, side := asking(tool)
+	a.mode = eachKey
+	want := protocol.DecisionParams{Decision: "deny", Comment: "not yet"}
+	assert.Equal(t, want, decides(t, a, q, "tnot yet", "not yet"))
+	assert.Equal(t, "not yet", a.unfinished.Text())
+	assert.Empty(t, side.String())
+
+	a, q, side = asking(tool) // a terminal that delivers lines
+	decides(t, a, q, "tnot yet", "y")
+	assert.Contains(t, side.String(), "please type")
+}
+
 // In the inbox the prompt, and the list after a wrong key, have the keys that leave it open and quit.
 func TestInboxNamesTheKeysThatLeave(t *testing.T) {
 	tool := protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Editable: true}
@@ -144,7 +159,7 @@ func TestInboxNamesTheKeysThatLeave(t *testing.T) {
 	}{
 		{tool, ", [l] Later, [q] Quit, [?] Keys: ", "— please type y, n, t, e, l, q or ?\n"},
 		{many, ", :later, :quit, [?] Keys: ", "— please type y, n, t, e, 1-10, :later, :quit or ?\n"},
-		{choice, ", [n] None of them, [l] Later, [q] Quit: ", "— please type 1 to 2, n, l or q\n"},
+		{choice, ", [n] Decline, [l] Later, [q] Quit: ", "— please type 1 to 2, n, l or q\n"},
 	} {
 		a, q, side := asking(hubclient.Approval{Approval: c.asked})
 		a.isInbox = true
@@ -256,7 +271,7 @@ func TestChoiceTakesOnlyNumber(t *testing.T) {
 		"n": {Decision: "deny", Comment: "declined"},
 	} {
 		a, q, _ := asking(person)
-		assert.Equal(t, "Choose 1 to 2, [n] None of them: ", a.promptFor(q))
+		assert.Equal(t, "Choose 1 to 2, [n] Decline: ", a.promptFor(q))
 		assert.Equal(t, want, decides(t, a, q, "", line))
 	}
 }

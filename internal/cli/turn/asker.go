@@ -267,7 +267,8 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 	a.view.lines(heading)
 	text := a.promptFor(q) // may print more context
 	key := a.takesKey(q)
-	if len(heading) == 0 || !a.asks() { // otherwise a key may already be on its way
+	// A key may already be on its way, and the reason follows the key that asks for it.
+	if (len(heading) == 0 || !a.asks()) && a.expected != aReason {
 		a.setAside()
 	}
 	a.meant = cmp.Or(a.meant, q.ApprovalID)
@@ -354,7 +355,7 @@ func (a *asker) choicePrompt(q asked, hidden bool) string {
 func choices(q asked) string {
 	text := fmt.Sprintf("1 to %d", len(q.Options))
 	if q.Declinable {
-		text += ", [" + noneKey + "] None of them"
+		text += ", [" + declineKey + "] Decline"
 	}
 	return text
 }

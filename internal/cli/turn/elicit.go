@@ -57,7 +57,7 @@ func (a *asker) elicitationPrompt(q asked) string {
 		return "Send this? [y] Send, [b] Back, [n] Decline, [c] Cancel: "
 	}
 	field := f.questions[f.at]
-	label, expects := field.Label(), field.Expects()
+	label, expects := field.Label(), field.Asks()
 	if field.Title == "" && f.isOne() { // the question says what it is
 		label = "Answer"
 	}
@@ -159,9 +159,9 @@ func (f *filling) fill(line string) error {
 		f.back()
 		return nil
 	case line == ":none" && field.Required, line == "" && !known && field.Required:
-		return errors.New("this is needed: " + term.Line(field.Expects()))
+		return errors.New("this is needed: " + term.Line(field.Asks()))
 	case line == "" && !known && f.isOne(): // a key too many is no answer
-		return errors.New("type an answer, or :none for none: " + term.Line(field.Expects()))
+		return errors.New("type an answer, or :none for none: " + term.Line(field.Asks()))
 	case line == ":none":
 		delete(f.values, field.Name)
 		delete(f.values, field.Own)

@@ -153,7 +153,7 @@ func (a *asker) line(ctx context.Context, question string, of focus) (text strin
 			a.view.ask(nil, question)
 		}
 	}
-	err = a.modal(ctx, show, a.view.endLine, func(input term.Typed) bool {
+	err = a.modal(ctx, nil, show, a.view.endLine, func(input term.Typed) bool {
 		line, ok := a.received(input)
 		if !ok {
 			return false
@@ -184,23 +184,29 @@ func (v *View) Pick(ctx context.Context, signals <-chan os.Signal, lines []strin
 }
 
 func (a *asker) pick(ctx context.Context, lines []string) (chosen int, err error) {
-	columns, rows, ok := term.Size(a.view.side)
-	if !ok {
-		columns, rows = 80, 24
+	size := func() (columns, rows int) {
+		columns, rows, ok := term.Size(a.view.side)
+		if !ok {
+			return 80, 24
+		}
+		return columns, rows
 	}
-	list := term.NewList(lines, columns, rows)
+	list := term.NewList(lines)
 	isShown := false
 	hide := func() {
 		if isShown {
-			fmt.Fprint(a.view.side, list.Cleared())
+			columns, _ := size()
+			fmt.Fprint(a.view.side, list.Cleared(columns))
 		}
 		isShown = false
 	}
+	resizes, stop := term.Resized()
+	defer stop()
 	chosen = -1
-	err = a.modal(ctx, func() {
+	err = a.modal(ctx, resizes, func() {
 		if !isShown {
 			a.listen(aList)
-			fmt.Fprint(a.view.side, list.Screen())
+			fmt.Fprint(a.view.side, list.Screen(size()))
 			isShown = true
 		}
 	}, hide, func(input term.Typed) (isDone bool) {
@@ -212,9 +218,9 @@ func (a *asker) pick(ctx context.Context, lines []string) (chosen int, err error
 }
 
 // modal gives the keys to something else than a question of the agent, until take has what it needs or a
-// signal arrives. show shows what take is about, if it is not on the screen; hide leaves it. A question below
-// it keeps its unfinished line.
-func (a *asker) modal(ctx context.Context, show, hide func(), take func(term.Typed) (isDone bool)) error {
+// signal arrives. show shows what take is about, if it is not on the screen; hide leaves it, also after resizes. A
+// question below it keeps its unfinished line.
+func (a *asker) modal(ctx context.Context, resizes <-chan os.Signal, show, hide func(), take func(term.Typed) (isDone bool)) error {
 	answer := a.unfinished
 	a.unfinished = term.EditedLine{}
 	a.view.endLine()
@@ -237,6 +243,8 @@ func (a *asker) modal(ctx context.Context, show, hide func(), take func(term.Typ
 			a.interrupts, a.isToEnd = true, sig != os.Interrupt
 			hide()
 			return nil
+		case <-resizes:
+			hide()
 		case <-a.stops:
 			hide()
 			a.suspend()

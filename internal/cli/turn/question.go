@@ -272,7 +272,7 @@ func fieldLines(q Question, m visible.Marks) []QuestionLine {
 		case !q.Named && f.Title == "" && len(q.Fields) == 1:
 			text = "Answer"
 		}
-		text += ": " + m.Line(f.Expects())
+		text += ": " + m.Line(f.Asks())
 		if f.Own != "" && !q.Named {
 			text += ", or your own words"
 		}

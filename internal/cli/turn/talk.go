@@ -308,7 +308,9 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 		if ended.Worktree == nil && ended.SessionUUID == next.SessionUUID { // the end of a turn does not have it
 			ended.Worktree = next.Worktree
 		}
-		t.isBusy, t.Session = false, ended
+		if t.isBusy = false; t.Session.ID == ended.ID { // else /new or /resume has left it
+			t.Session = ended
+		}
 		next, err = a.follow(ctx, ended)
 		t.view.End(ended)
 		if err != nil {

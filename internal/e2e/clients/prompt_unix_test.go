@@ -721,8 +721,8 @@ func TestKeysDoNotAppearInTheAgentsWords(t *testing.T) {
 func TestAKeyChooses(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startPrompt(s, t, "quiet ask")
-	p.sees("Choose 1 to 3, [n] None of them: ")
-	p.presses("x", "please type 1 to 3 or n", "Choose 1 to 3, [n] None of them: ")
+	p.sees("Choose 1 to 3, [n] Decline: ")
+	p.presses("x", "please type 1 to 3 or n", "Choose 1 to 3, [n] Decline: ")
 	p.presses("2")
 	said := p.endsWith(0)
 	assert.Contains(t, said, "green")
@@ -731,7 +731,7 @@ func TestAKeyChooses(t *testing.T) {
 	session := editor.Launch("quiet ask", "scripted").SessionID
 	editor.AwaitQuestion(session)
 	p = startOnTerminal(s, t, 60, "approvals", "--once")
-	p.sees("Choose 1 to 3, [n] None of them, [l] Later, [q] Quit: ")
+	p.sees("Choose 1 to 3, [n] Decline, [l] Later, [q] Quit: ")
 	p.presses("l", "left open")
 	assert.Equal(t, 0, p.status())
 	p = startOnTerminal(s, t, 60, "approvals")

@@ -67,7 +67,7 @@ func TestASessionOnATerminal(t *testing.T) {
 	editor.Leave()
 	p = startTalk(s, t, "prompt", "-c", "--mode", "plan")
 	p.sees("after 1.5", idleFooter)
-	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · plan · ", idleFooter)
+	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · Plan · ", idleFooter)
 	p.leaves()
 
 	// A text without a command opens a session with it, also the last one, whose end is on the screen.
@@ -154,25 +154,25 @@ func TestCommandsOfASession(t *testing.T) {
 	p.presses("/diff\r", "there is no turn yet")
 	p.presses("/mo", "list the agent's models, or choose one")
 	p.presses("de pl\t\r") // completes plan
-	p.sees("plan · " + idleFooter)
+	p.sees("Plan · " + idleFooter)
 	p.presses("\x1b[Z") // S-TAB goes on to the first mode
 	p.sees("scripted · " + idleFooter)
-	p.presses("\x1b[Z", "acceptEdits · "+idleFooter)
+	p.presses("\x1b[Z", "Accept edits · "+idleFooter)
 	p.presses("/mode default\r", "scripted · "+idleFooter)
 	p.presses("/modle\r", "there is no command /modle; /help lists them; did you mean", "/model or /mode?")
 	p.presses("\x15hello\r", "[?] Keys: ")
 	p.presses("y", idleFooter)
 	p.presses("/review\r", "+Turn 1: hello", "[?] Keys: ")
-	p.presses("n", idleFooter)
+	p.presses("n", "Reverted demo.txt", idleFooter)
 	assert.NoFileExists(t, s.Root+"/demo.txt")
 	p.presses("\x1b[Z") // also in a session
-	p.sees("set, from the next prompt on", "acceptEdits · context 0 % · "+idleFooter)
+	p.sees("Mode: Accept edits, from the next prompt on", "Accept edits · context 0 % · "+idleFooter)
 	p.presses("hel\x12", "  hello")
 	p.presses("\r\x15/cost\r", "COST")
 	p.presses("/rewind\r") // without checkpoints, the session alone goes back
 	p.sees("the files before 1.1 are not recorded", "your next prompt continues from before 1.1; /resume 1 returns", "hello")
 	p.presses("\x15/resume 1\r", "after 1.1")
-	p.presses("/title The first\r")
+	p.presses("/title The first\r", "Renamed: The first")
 	p.presses("/new\r", "begins another session")
 	p.presses("/resume\r", "The first")
 	p.signal(os.Interrupt) // C-c closes the list
@@ -183,6 +183,20 @@ func TestCommandsOfASession(t *testing.T) {
 	p.presses("/exit\r", "back with: duet-rpc prompt --continue 1")
 	<-p.Ended
 	assert.Zero(t, p.status())
+}
+
+// The session that /new begins while the agent works gets the next prompt, also after the end of that turn.
+func TestNewSessionWhileTheAgentWorks(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	p := startTalk(s, t)
+	p.sees(idleFooter)
+	p.presses("quiet stream:100000@50\r", "chunk 9")
+	p.presses("/rewind\r", "1.1 still works: wait for its end, or interrupt it")
+	p.presses("/new\r", "your next prompt begins another session")
+	p.presses("\x1b", "— interrupted", idleFooter)
+	p.presses("quiet other\r", "You asked: quiet other", idleFooter)
+	p.presses("\x04", "back with: duet-rpc prompt --continue 2")
+	<-p.Ended
 }
 
 // The footer says which other sessions have a question, until it is answered.

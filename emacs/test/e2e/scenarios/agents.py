@@ -39,7 +39,7 @@ def sets_an_agent(home, emacs):
     terminal.press("Tab")
     terminal.see(r"^Model \(default Large\): Small$")
     terminal.press("Enter")
-    terminal.see(r"^The agent uses Small, from its next turn on$")
+    terminal.see(r"^Model: Small, from the next prompt on$")
     ask(terminal, "again", key="r")
     terminal.see(r"^Mode ask, model small, thinking low\.")
     terminal.see(r"^ ● completed · [0-9.]+ · choosy")
@@ -47,7 +47,7 @@ def sets_an_agent(home, emacs):
     ask(terminal, "wait for it", key="r")
     terminal.see(r"^ ◐ running")
     terminal.command("duet-set-mode")
-    terminal.see(r"^The agent \(default Ask first\):")
+    terminal.see(r"^Mode \(default Ask first\):")
     terminal.type("Just")
     terminal.press("Tab")
     terminal.see(r"Just code$")
@@ -101,7 +101,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
     # A prompt that has only a directive is not sent.
     terminal.type("/mode code")
     terminal.press("Enter")
-    terminal.see(r"^Set, from the next turn on$")
+    terminal.see(r"^Set, from the next prompt on$")
     terminal.see(r"^❯ *$")
     # A new session.
     terminal.press("M-<", "q", "c")

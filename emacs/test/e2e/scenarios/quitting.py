@@ -8,7 +8,7 @@ PROMPTS = [
     (lambda terminal: terminal.press("T"), r"^Title: quiet stream:5000@20", " or so"),
     (lambda terminal: terminal.press("/"), r"^Search sessions:", "chunk"),
     (lambda terminal: terminal.command("duet-choose-agent"), r"^Agent for new sessions \(default demo\):", "dem"),
-    (lambda terminal: terminal.command("duet-set-mode"), r"^The agent \(default asks", "edits"),
+    (lambda terminal: terminal.command("duet-set-mode"), r"^Mode \(default Default\)", "Accept"),
     (lambda terminal: terminal.command("duet-set-model"), r"^Model:", "large"),
     (lambda terminal: terminal.command("duet", prefix=["C-u"]), r"^Project: ~/project/", "other"),
     (lambda terminal: terminal.command("duet-terminal", prefix=["C-u"]), r"^Run in a terminal:", "cat"),

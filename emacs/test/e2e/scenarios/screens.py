@@ -133,7 +133,7 @@ def more(home, terminal, shots):
     terminal.see(r"^ ● completed")
     terminal.press("C-x", "1")
     terminal.command("duet-set-mode")
-    terminal.see(r"^The agent")
+    terminal.see(r"^Mode")
     terminal.press("Tab", "Tab")
     terminal.see(r"\*Completions\*")
     shots.take("set-mode")
