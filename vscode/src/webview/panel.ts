@@ -66,7 +66,7 @@ export class Panel implements Actions {
   private readonly announcer = new Announcer();
   private readonly about = make("p", { class: "note" });
   private readonly onlyDemo = make(
-    "p", { class: "note", text: "Only the demo agent is installed, which asks no model. " }, button({ class: "text-button", label: "Set Up an Agent…", press: () => this.command("duet.setUpAgent") }),
+    "p", { class: "note", text: "Only the demo agent is ready, which asks no model. " }, button({ class: "text-button", label: "Set Up an Agent…", press: () => this.command("duet.setUpAgent") }),
   );
   private readonly banner = make("div", { class: "banner", is: { role: "status" } });
   private readonly pages: Pages;
@@ -174,7 +174,7 @@ export class Panel implements Actions {
   /** drawBefore shows what the first prompt starts: below the turns that it continues, or alone. */
   private drawBefore(items: readonly SessionItem[] = []): void {
     if (items.length > 0) this.contents.load(items);
-    if (items.length > 0) this.transcript.setEnd(this.about, this.onlyDemo);
+    if (items.length > 0) this.transcript.setEnd(this.about);
     else this.transcript.setOlder(this.about, this.onlyDemo);
   }
 

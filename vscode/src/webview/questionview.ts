@@ -219,7 +219,10 @@ export class QuestionView {
 
   private toggleHelp(): void {
     if (this.help.childElementCount > 0) this.help.replaceChildren();
-    else this.showHelp();
+    else {
+      this.showHelp();
+      this.help.scrollIntoView({ block: "nearest" });
+    }
     this.helpButton.setAttribute("aria-expanded", String(this.help.childElementCount > 0));
   }
 

@@ -39,6 +39,8 @@ test("a day's steps show the same words as in the shell and in Emacs", async (t)
       assert.deepEqual(missing, [], `${step}: words are missing in ${text}`);
     });
   }
+  const shifts = await Promise.all(window.page.frames().map((frame) => frame.evaluate(() => document.scrollingElement?.scrollTop ?? 0)));
+  assert.deepEqual(shifts.filter((shift) => shift !== 0), [], "no page around the panel is shifted");
   assert.equal(git(window.project.folder, "show", "main:demo.txt"), "Turn 2: edit again\n");
 });
 
