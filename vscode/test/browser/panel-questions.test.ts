@@ -455,3 +455,15 @@ test("a question of which an event leaves something out cannot be answered until
   await question.getByRole("button", { name: "Allow", exact: true }).click();
   await question.waitFor({ state: "detached" });
 });
+
+test("after an answer by the keyboard, the view follows the agent again", async () => {
+  const page = await pages.open({ prepare: scene, height: 500 });
+  await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor();
+  await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q1" }));
+  await isFocused(page, "Allow");
+  await rest(page);
+  await page.keyboard.press("y");
+  await tell(page, "approval.closed", { approval: "q1", title: "Edit src/lexer.ts", status: "approved", decided_by: "user" });
+  await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Newest" }).waitFor({ state: "hidden" });
+});
