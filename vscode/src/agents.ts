@@ -13,7 +13,7 @@ export const demo = "demo";
 /** Lists the agents. Installs the one that the user chooses, after asking, or signs in to it, and then begins a session. */
 export async function setUpAgent(project: Project, begin: () => void): Promise<void> {
   const { agents } = await project.connection.request("agent.list", {});
-  const title = agents.some(({ available, name }) => available && name !== demo) ? "Which agent?" : "Only the demo agent is installed. Which agent do you want?";
+  const title = agents.some(({ available, name }) => available && name !== demo) ? "Which agent?" : "Only the demo agent is ready. Which agent do you want?";
   const items = agents.map((agent) => ({ label: agent.name, description: [...(agent.title === agent.name ? [] : [agent.title]), stateOf(agent)].join(" · "), agent }));
   const chosen = (await vscode.window.showQuickPick(items, { title, matchOnDescription: true }))?.agent;
   if (!chosen) return;

@@ -81,7 +81,7 @@ export async function editPrompt(of: ProjectSession, panels: Panels, uuid?: stri
  */
 export async function rewind({ project, session }: ProjectSession, panels: Panels, uuid?: string): Promise<void> {
   const { connection } = project;
-  const turn = await pickTurn({ project, session }, `Go back to before which prompt of ${nameOf(session)}?`, uuid);
+  const turn = await pickTurn({ project, session }, `Rewind to before which prompt of ${nameOf(session)}?`, uuid);
   if (!turn) return;
   const preview = await connection.request("session.rewind", { turn: turn.turn_uuid, preview: true });
   const restored = preview.files.filter(({ left }) => !left).length;

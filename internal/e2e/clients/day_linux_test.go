@@ -21,8 +21,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A dayStep is a step of a user's day, from the first prompt to the landed change. Emacs plays the same
-// steps with other keys (emacs/test/e2e/scenarios/day.py), and shows the same words.
+// A dayStep is a step of a user's day, from the first prompt to the landed change. Emacs
+// (emacs/test/e2e/scenarios/day.py) and VS Code (vscode/test/host/day.test.ts) play the same steps with
+// other keys, and show the same words.
 type dayStep struct {
 	Step  string   `json:"step"`
 	Do    string   `json:"do"`    // what happens besides the keys: "kill the daemon"

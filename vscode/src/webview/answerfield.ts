@@ -3,7 +3,7 @@ import { exactly } from "../hub/groups";
 import { valueOf } from "../hub/questions";
 import type { Choice, Decision, FormField, Needs } from "../hub/questions";
 import { pause } from "./answerkeys";
-import { button, make, setText } from "./dom";
+import { button, keyHint, make, setText } from "./dom";
 
 /** What an answer needs in the page. The extension opens addresses and editors. */
 export type Typed = Exclude<Needs, { open: string } | { edit: true }>;
@@ -23,6 +23,7 @@ export class AnswerField {
   /** Reads the input. Throws if it is not an answer. */
   private readonly read: () => Partial<Decision>;
   private readonly first: HTMLElement;
+  /** When the form has opened. Once the user has typed, Enter is meant at any time. */
   private openedAt = 0;
   /** The key that has opened the form is still pressed. */
   private isHeld = false;
@@ -34,9 +35,9 @@ export class AnswerField {
   ) {
     const { element, read } = "words" in needs ? wordsInput(needs.words) : "rule" in needs ? ruleInput(needs.rule) : formInput(needs.form);
     this.read = read;
-    const send = make("button", { class: "primary", is: { type: "submit" }, tip: "Send (Enter)", text: "rule" in needs ? choice.label : verbs[choice.decision.decision] });
+    const send = make("button", { class: "primary", is: { type: "submit", "aria-keyshortcuts": "Enter" }, tip: "Send (Enter)" }, keyHint("Enter"), make("span", { text: "rule" in needs ? choice.label : verbs[choice.decision.decision] }));
     const back = button({ class: "secondary", label: "Back", tip: "Back to the answers (Escape)", key: "Escape", press: () => actions.back() });
-    this.element = make("form", { class: "answer-field", is: { "aria-label": choice.label, novalidate: "" }, on: { submit: (event) => this.submit(event), keydown: (event) => this.key(event), keyup: () => (this.isHeld = false) } }, element, make("div", { class: "choices" }, send, back), this.failure);
+    this.element = make("form", { class: "answer-field", is: { "aria-label": choice.label, novalidate: "" }, on: { submit: (event) => this.submit(event), keydown: (event) => this.key(event), keyup: () => (this.isHeld = false), input: () => (this.openedAt = -pause) } }, element, make("div", { class: "choices" }, send, back), this.failure);
     this.first = element.querySelector<HTMLElement>("input, textarea, select") ?? send;
   }
 

@@ -227,9 +227,16 @@ export class Contents {
   /** noteEnd adds an entry for the bad end of a turn. A prompt that was taken back has never begun. */
   private noteEnd(turn: string, state: string, reason: string | undefined, seq: number, created: string, data: Data): void {
     if (state !== "interrupted" && state !== "failed" && state !== "timed_out") return;
-    const { text } = turnWords(state);
-    const words = `${text[0]!.toUpperCase()}${text.slice(1)}`;
+    const words = endWords(state);
     this.note(state === "interrupted" ? "system" : "error", `end:${turn}`, turn, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
+  }
+
+  /** explainEnd sets why the last turn ended badly. A page of session.items has its state alone, and turn.get has the reason. */
+  explainEnd(turn: string, state: string, error: string | undefined): void {
+    const entry = this.all.get(`end:${turn}`);
+    if (!entry || !error || entry.text !== endWords(state)) return;
+    entry.text = state === "interrupted" ? `${endWords(state)}: ${interruptionReason(error, undefined)}` : error;
+    this.all.changed(entry);
   }
 
   private delta(kind: "text" | "thinking", turn: string, data: TextEvent, seq: number, created: string): void {
@@ -437,4 +444,10 @@ function kindOf({ type, role, attachments = [] }: AnyItem): EntryKind {
     default:
       return role === "user" ? "prompt" : hasContent ? "content" : "text";
   }
+}
+
+/** The words of a bad end without its reason. */
+function endWords(state: string): string {
+  const { text } = turnWords(state);
+  return `${text[0]!.toUpperCase()}${text.slice(1)}`;
 }

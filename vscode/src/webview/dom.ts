@@ -111,9 +111,14 @@ export function button(options: { label?: string; icon?: IconName; name?: string
     "button",
     { class: options.class ?? "icon-button", is, ...(tip === undefined ? {} : { tip }), on: { click: options.press } },
     options.icon && icon(options.icon),
+    options.key !== undefined && keyHint(options.key),
     options.label !== undefined && make("span", { text: options.label }),
-    options.key !== undefined && make("kbd", { text: options.key, is: { "aria-hidden": "true" } }),
   );
+}
+
+/** A key as the shell and Emacs write it, such as [y]. Screen readers ignore it. */
+export function keyHint(key: string): HTMLElement {
+  return make("kbd", { text: `[${key}]`, is: { "aria-hidden": "true" } });
 }
 
 /** A note that a text is cut, with a button that loads all of it. */

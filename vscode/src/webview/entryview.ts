@@ -77,7 +77,7 @@ class PromptView implements View {
     const tool = (icon: IconName, name: string, command: PanelCommand): HTMLElement => button({ icon, name, press: () => actions.command(command, entry.turn) });
     this.tools = make(
       "div", { class: "prompt-actions", is: { role: "group", "aria-label": "Of this prompt" } },
-      tool("rewind", "Go back to before this prompt", "duet.rewind"),
+      tool("rewind", "Rewind to before this prompt", "duet.rewind"),
       tool("edit", "Edit this prompt and send it again", "duet.editPrompt"),
       tool("fork", "Fork after this prompt", "duet.fork"),
     );

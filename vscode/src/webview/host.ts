@@ -100,6 +100,7 @@ export class Pages {
     const known = this.contents.questions;
     const [session, { approvals }] = await Promise.all([this.states(uuid), this.host.request("approval.list", {})]);
     this.contents.loadQuestions(approvals, known);
+    this.contents.explainEnd(session.turn_uuid, session.state, session.error);
     this.changed();
     return session;
   }

@@ -57,7 +57,7 @@ export class InterruptionRow {
     const { failed, reason } = interruption;
     const name = failed ? "Failed" : "Interrupted";
     this.element.setAttribute("aria-label", name);
-    setText(this.text, `${name}: ${reason}`);
+    setText(this.text, failed ? "The turn failed" : `${name}: ${reason}`); // the error above says why
     setText(this.press.querySelector("span")!, failed ? "Try Again" : "Continue");
     this.press.title = failed ? "Send the prompt again" : "Ask the agent to continue where it left off";
   }

@@ -157,6 +157,8 @@ export interface OutputOptions {
   load?: () => Promise<void>;
   /** Shows all of the text at once. */
   all?: boolean;
+  /** The text is a command: the sign of a shell stands before it, which no copy has. */
+  command?: boolean;
 }
 
 /** The input or output of a tool: the first and last lines, with a button that shows all of it. */
@@ -170,6 +172,7 @@ export function output(text: string, options: OutputOptions): HTMLElement {
   const block = (part: string[]): HTMLElement => {
     const pre = make("pre", { is: { tabindex: "0", "aria-label": options.name } });
     write(pre, part);
+    if (options.command && part[0] === lines[0]) pre.prepend(make("span", { class: "shell-sign", is: { "aria-hidden": "true" }, text: "$ " }));
     return pre;
   };
   const cut = lines.length > headLines + tailLines + 3;

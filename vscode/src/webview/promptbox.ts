@@ -33,7 +33,7 @@ export class PromptBox {
   /** send sends a prompt, and resolves with a note for the user. With now, a working agent gets it in the middle of its turn. */
   constructor(private readonly send: (draft: Draft, now: boolean) => Promise<string>) {
     this.text = make("textarea", {
-      is: { rows: "1", "aria-label": "Prompt", placeholder: "Describe the task", spellcheck: "true" },
+      is: { rows: "1", "aria-label": "Prompt", placeholder: "Write a prompt", spellcheck: "true" },
       on: { input: () => this.typed(), keydown: (event) => this.key(event) },
     });
     this.sendButton = button({ icon: "send", name: "Send", class: "send", tip: "Send (Enter)", press: () => void this.submit() });
@@ -89,7 +89,7 @@ export class PromptBox {
     if (this.queues && !queues) setText(this.outcome, "");
     this.queues = queues;
     this.nowButton.hidden = !queues;
-    this.text.placeholder = queues ? "Add to the queue: it is sent when the agent is done" : "Describe the task";
+    this.text.placeholder = queues ? "Add to the queue: it is sent when the agent is done" : "Write a prompt";
     this.sendButton.title = queues ? "Add to the queue (Enter)" : "Send (Enter)";
     this.sendButton.setAttribute("aria-label", queues ? "Add to the queue" : "Send");
   }

@@ -6,7 +6,7 @@ import type { Choice, Decision } from "../hub/questions";
 import { answers } from "../protocol";
 import { AnswerField } from "./answerfield";
 import { AnswerKeys } from "./answerkeys";
-import { button, icon, make, setText } from "./dom";
+import { button, icon, keyHint, make, setText } from "./dom";
 import type { IconName } from "./dom";
 import { objectOf, stringOf, stringsOf } from "./json";
 import { renderMarkdown } from "./markdown";
@@ -219,7 +219,10 @@ export class QuestionView {
 
   private toggleHelp(): void {
     if (this.help.childElementCount > 0) this.help.replaceChildren();
-    else this.showHelp();
+    else {
+      this.showHelp();
+      this.help.scrollIntoView({ block: "nearest" });
+    }
     this.helpButton.setAttribute("aria-expanded", String(this.help.childElementCount > 0));
   }
 
@@ -227,7 +230,7 @@ export class QuestionView {
   private showHelp(): void {
     const rows = choicesOf(questionOf(this.open)).filter(({ key }) => key !== undefined);
     this.help.replaceChildren(
-      ...rows.map(({ key, label, meaning }) => make("p", { class: "note" }, make("kbd", { text: key! }), ` ${label}${meaning === undefined ? "" : `: ${meaning}`}`)),
+      ...rows.map(({ key, label, meaning }) => make("p", { class: "note" }, keyHint(key!), ` ${label}${meaning === undefined ? "" : `: ${meaning}`}`)),
       make("p", { class: "note" }, "The keys count while the question has the focus."),
     );
   }
@@ -256,7 +259,7 @@ export class QuestionView {
     // The change or the command is the last part: it stands directly above the answers.
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
-    else if (command !== undefined) parts.push(...(exactly(command) === questionTitle(this.open) ? [] : [output(exactly(command), { name: "Command" })])); // the title may say it
+    else if (command !== undefined) parts.push(...(exactly(command) === questionTitle(this.open) ? [] : [output(exactly(command), { name: "Command", command: true })])); // the title may say it
     else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(exactly(JSON.stringify(question.tool_input, null, 2)), { name: "Input" }));
     return parts;
   }

@@ -159,6 +159,8 @@ export function money(dollars: number): string {
   return dollars < 0.01 ? "< $0.01" : `$${dollars.toFixed(2)}`;
 }
 
+const interruptTip = "Interrupt the turn; the next prompt of the queue runs then (Escape)";
+
 /** The head of a panel. */
 export class Head {
   readonly element: HTMLElement;
@@ -179,11 +181,11 @@ export class Head {
   private readonly ofSession: HTMLElement[];
 
   constructor(actions: Actions, interrupt: () => void) {
-    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent and stop the queue (Escape)", press: interrupt });
+    this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: interruptTip, press: interrupt });
     this.ofSession = [
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
       button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
-      button({ icon: "rewind", name: "Go back to before a prompt", press: () => actions.command("duet.rewind") }),
+      button({ icon: "rewind", name: "Rewind to before a prompt", press: () => actions.command("duet.rewind") }),
       make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
     ];
     this.ofWorktree = [
@@ -226,8 +228,8 @@ export class Head {
     // Escape ends a turn, and no background work.
     if (background === "") this.interrupt.setAttribute("aria-keyshortcuts", "Escape");
     else this.interrupt.removeAttribute("aria-keyshortcuts");
-    this.interrupt.title = background === "" ? "Interrupt the agent and stop the queue (Escape)" : visible(`Stop the agent's background work:\n${background}`);
-    setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
+    this.interrupt.title = background === "" ? interruptTip : visible(`Stop the agent's background work:\n${background}`);
+    setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined && session.took >= 1_000 ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
     const { totals, contextUsed, contextSize } = session;
     const used = usageWords(session);

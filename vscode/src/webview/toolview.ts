@@ -99,7 +99,7 @@ export class ToolView implements View {
     const reason = reasonOf(denial);
     if (reason !== undefined) parts.push(make("p", { class: "refusal", text: `Why not: ${reason}` }));
     if (tool.diffs.length > 0 && !asked) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
-    else if (command !== undefined && !isShown) parts.push(labelled("Command", output(command, { name: "Command" })));
+    else if (command !== undefined && !isShown) parts.push(labelled("Command", output(command, { name: "Command", command: true })));
     else if (tool.input !== undefined && !isEmpty(tool.input) && !isShown) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
     // A denied call did not run: its output could only repeat the denial.
     if (!denial && tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true, all: this.showsAll, ...(cut && { load }) })));

@@ -167,7 +167,7 @@ export class Transcript {
     if (!view) return;
     this.following = false;
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
-    view.element.scrollIntoView({ block: "center" });
+    this.scrollTo(view.element);
     view.focus();
     if (answer !== undefined) view.give(answer);
   }
@@ -193,9 +193,15 @@ export class Transcript {
     element.tabIndex = -1;
     element.focus({ preventScroll: true });
     // Only entries near the view have their real height, so the first scroll may miss.
-    const scroll = (): void => element.scrollIntoView({ block: element.clientHeight > this.element.clientHeight / 2 ? "start" : "center" });
+    const scroll = (): void => this.scrollTo(element, element.clientHeight > this.element.clientHeight / 2);
     scroll();
     requestAnimationFrame(scroll);
+  }
+
+  /** scrollTo scrolls an element to the middle of the view, or to its start. scrollIntoView would also shift the page around the panel, which VS Code makes a few pixels too high. */
+  private scrollTo(element: Element, start = false): void {
+    const [own, frame] = [element.getBoundingClientRect(), this.element.getBoundingClientRect()];
+    this.element.scrollTop += own.top - frame.top - (start ? 0 : (frame.height - own.height) / 2);
   }
 
   /** Whether a question is in view. */
@@ -297,6 +303,7 @@ export class Transcript {
     if (words === undefined || isSaid) view.element.remove();
     else view.element.replaceWith(make("p", { class: "note", text: words }));
     if (!hadFocus) return;
+    if (!this.following && this.distance() < nearEnd) this.toEnd(); // showQuestion had stopped following
     const [next] = words === undefined ? this.actions.contents.questions : [];
     if (next) this.wanted = { id: next.id, answer: undefined };
     else this.actions.focusPrompt();

@@ -66,7 +66,7 @@ test("where only the demo agent is installed, the panel says so and leads to oth
   await page.getByText("Your first prompt starts a session in parser.").waitFor();
   assert.equal(await page.getByText("Only the demo agent").isVisible(), false);
   const alone = await pages.open({ prepare: (host) => (host.start.newSession = { about: "It starts.", folders: [], agents: [], onlyDemo: true, chosen: { folder: "/home/alice/parser" } }) });
-  await alone.getByText("Only the demo agent is installed").waitFor();
+  await alone.getByText("Only the demo agent is ready").waitFor();
   await alone.getByRole("button", { name: "Set Up an Agent…" }).click();
   assert.deepEqual(await callsOf(alone, "panel.command"), [{ command: "duet.setUpAgent" }]);
 });

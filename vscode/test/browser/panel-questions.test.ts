@@ -82,7 +82,7 @@ test("the keys of every client answer the question that has the focus, and its b
   const first = page.getByRole("group", { name: "Question: rm a" });
   await first.waitFor();
   assert.deepEqual(await first.locator(".choices button").evaluateAll((buttons) => buttons.map((button) => [button.querySelector("span")!.textContent, button.getAttribute("aria-keyshortcuts"), button.querySelector("kbd")!.textContent])), [
-    ["Allow", "y", "y"], ["Deny", "n", "n"], ["Deny and say why", "t", "t"], ["Always in this session", "s", "s"], ["Always in this project", "p", "p"], ["Keys", "?", "?"],
+    ["Allow", "y", "[y]"], ["Deny", "n", "[n]"], ["Deny and say why", "t", "[t]"], ["Always in this session", "s", "[s]"], ["Always in this project", "p", "[p]"], ["Keys", "?", "[?]"],
   ]);
   // Without the focus, no key answers.
   await page.getByRole("textbox", { name: "Prompt" }).focus();
@@ -90,7 +90,7 @@ test("the keys of every client answer the question that has the focus, and its b
   await rest(page);
   await first.getByRole("button", { name: "Allow", exact: true }).focus();
   await page.keyboard.press("?");
-  await first.getByText("y Allow: The tool runs this once.").waitFor();
+  await first.getByText("[y] Allow: The tool runs this once.").waitFor();
   for (const key of ["Control+y", "Alt+y", "Shift+Y", "x"]) await page.keyboard.press(key);
   assert.deepEqual(await callsOf(page, "approval.decide"), []);
   await page.keyboard.press("y");
@@ -156,7 +156,7 @@ test("the options of a question have numbers as keys; the bar takes the keys of 
   await rest(other);
   await other.keyboard.press("?");
   await bar.waitFor({ state: "hidden" });
-  await other.getByText("y Allow: The tool runs this once.").waitFor();
+  await other.getByText("[y] Allow: The tool runs this once.").waitFor();
   await toTop(other);
   await bar.getByRole("button", { name: "Deny" }).focus();
   await rest(other);
@@ -454,4 +454,16 @@ test("a question of which an event leaves something out cannot be answered until
   await tell(page, "item.added", { type: "message", role: "assistant", key: "m1", text: "waiting" });
   await question.getByRole("button", { name: "Allow", exact: true }).click();
   await question.waitFor({ state: "detached" });
+});
+
+test("after an answer by the keyboard, the view follows the agent again", async () => {
+  const page = await pages.open({ prepare: scene, height: 500 });
+  await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor();
+  await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q1" }));
+  await isFocused(page, "Allow");
+  await rest(page);
+  await page.keyboard.press("y");
+  await tell(page, "approval.closed", { approval: "q1", title: "Edit src/lexer.ts", status: "approved", decided_by: "user" });
+  await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Newest" }).waitFor({ state: "hidden" });
 });

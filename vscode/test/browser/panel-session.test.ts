@@ -94,7 +94,7 @@ test("the prompt of a turn has its actions, by the pointer and by the keyboard",
   await prompt.hover();
   assert.equal(await opacity(), "1");
   await page.mouse.move(0, 0);
-  const names = ["Go back to before this prompt", "Edit this prompt and send it again", "Fork after this prompt"];
+  const names = ["Rewind to before this prompt", "Edit this prompt and send it again", "Fork after this prompt"];
   await actions.getByRole("button", { name: names[0]! }).focus();
   assert.equal(await opacity(), "1");
   for (const name of names) {
@@ -120,7 +120,7 @@ test("the prompt of a failed turn is sent again, with its attachments", async ()
     window.host.session = { ...window.host.session, prompt: "Make the parser accept comments", error: "the model is overloaded" };
     window.host.event("turn.state", { state: "failed", error: "the model is overloaded" });
   });
-  await page.getByRole("group", { name: "Failed" }).getByText("Failed: the model is overloaded").waitFor();
+  await page.getByRole("group", { name: "Failed" }).getByText("The turn failed", { exact: true }).waitFor();
   await again.press("Enter");
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.prompt"));
   const [sent] = await callsOf(page, "session.prompt");
