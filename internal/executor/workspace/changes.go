@@ -19,6 +19,8 @@ const (
 	maxFileKept  = 1 << 20  // longer files count as binary
 	maxFilesKept = 64 << 20 // total of all files of a prompt
 	maxFiles     = 2000     // tracked files per prompt
+
+	clockTick = 10 * time.Millisecond // how far the clock of files may be behind
 )
 
 // Changes tracks the files that a prompt touches: the content before, and the last reported
@@ -27,16 +29,24 @@ type Changes struct {
 	workspace *Workspace
 	report    func(catalog.FileChange)
 	log       *slog.Logger
-	began     time.Time
+	began     time.Time // by the clock of files, or shortly before
 
 	mu    sync.Mutex // guards the fields below, and keeps reports in order
 	files map[string]*trackedFile
 	order []string
 	kept  int
+	half  map[string]halfWritten
 }
 
 type trackedFile struct {
 	before, reported content
+}
+
+// A halfWritten is a file that seemed to be in the middle of a tool's edits when they were mentioned.
+type halfWritten struct {
+	diffs []domain.Diff
+	seen  content
+	isNew bool // the file was changed in this prompt
 }
 
 // content is the content of a file. Of a file that is binary or too long, it has the size and the
@@ -56,7 +66,7 @@ func (c content) pointer() *string {
 
 // NewChanges makes a Changes that passes each change to report, one after the other.
 func NewChanges(w *Workspace, log *slog.Logger, report func(catalog.FileChange)) *Changes {
-	return &Changes{workspace: w, report: report, log: log, began: time.Now(), files: make(map[string]*trackedFile)}
+	return &Changes{workspace: w, report: report, log: log, began: time.Now().Add(-clockTick), files: make(map[string]*trackedFile), half: make(map[string]halfWritten)}
 }
 
 // Mention notes that a tool call of that kind and status touches files.
@@ -99,9 +109,12 @@ func (c *Changes) Line(path, before, after string) int {
 // Track stores the content of a file, unless it is known. If the tool has already changed the
 // file, it derives the earlier content from the tool's diffs.
 func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
-	path = c.workspace.Absolute(path)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.track(c.workspace.Absolute(path), done, diffs)
+}
+
+func (c *Changes) track(path string, done bool, diffs []domain.Diff) {
 	if c.files[path] != nil || len(c.files) >= maxFiles {
 		return
 	}
@@ -110,9 +123,21 @@ func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 		c.log.Debug("cannot record the changes of a file", "err", err)
 		return
 	}
+	half := c.half[path]
+	if len(diffs) == 0 {
+		diffs = half.diffs
+	}
+	if !done && isHalfWritten(now, diffs) {
+		c.half[path] = halfWritten{diffs, now, modified.After(c.began)}
+		return
+	}
+	delete(c.half, path)
 	before := now
 	for i := len(diffs) - 1; i >= 0; i-- { // undo the last edit first
 		before = undo(before, diffs[i], done || modified.After(c.began))
+	}
+	if before == now && half.isWhole(now) { // the diffs are not exact
+		before = half.seen
 	}
 	if c.kept += len(before.text); c.kept > maxFilesKept {
 		c.log.Warn("file changes are no longer recorded: the prompt changes too much", "path", path)
@@ -120,6 +145,22 @@ func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {
 	}
 	c.files[path] = &trackedFile{before: before, reported: before}
 	c.order = append(c.order, path)
+}
+
+// isWhole reports whether the file seems to have been whole when it was seen, by its content now.
+func (h halfWritten) isWhole(now content) bool {
+	return h.seen.text != "" && !(h.isNew && strings.HasPrefix(now.text, h.seen.text))
+}
+
+// isHalfWritten reports whether a file has neither the text before the last edit nor the text after it. A
+// tool empties a file before it writes it, and the file gets its new time a moment after that.
+func isHalfWritten(now content, diffs []domain.Diff) bool {
+	if now.binary || len(diffs) == 0 || diffs[len(diffs)-1].OldText == nil {
+		return false
+	}
+	has := func(part string) bool { return now.text == part || part != "" && strings.Contains(now.text, part) }
+	last := diffs[len(diffs)-1]
+	return !has(*last.OldText) && !has(last.NewText)
 }
 
 // undo returns the content before the edit, if after contains the edit. done means that the edit
@@ -151,10 +192,16 @@ func (c *Changes) Settle(paths ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(paths) == 0 {
+		for path := range c.half {
+			c.track(path, true, nil)
+		}
 		paths = c.order
 	}
 	for _, path := range paths {
 		path = c.workspace.Absolute(path)
+		if _, is := c.half[path]; is {
+			c.track(path, true, nil)
+		}
 		f := c.files[path]
 		if f == nil {
 			continue
@@ -187,6 +234,9 @@ func (c *Changes) read(path string) (content, time.Time, error) {
 		return content{exists: true, binary: true, print: print}, info.ModTime(), nil
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFileKept+1))
+	if err == nil {
+		info, err = f.Stat() // after the reading: it may have met a change
+	}
 	if err != nil {
 		return content{}, time.Time{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,7 @@ func TestFileChanges(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		there         *string // before the tool call is known
+		fast          bool    // the tool has written that already
 		status        string
 		diffs         []domain.Diff
 		then          func(path string) error
@@ -64,6 +66,13 @@ func TestFileChanges(t *testing.T) {
 		{name: "not unique", there: ptr("new new"), status: "completed", diffs: diff(&old, "new"), none: true},
 		{name: "emptied and heard of too late", there: &empty, status: "completed", diffs: diff(&old, ""), before: "old", after: ""},
 		{name: "faster than we", there: ptr("a new b"), diffs: diff(&old, "new"), before: "a old b", after: "a new b"},
+		{name: "emptied, and written after that", there: &empty, fast: true, diffs: diff(&old, "new"), then: write("new"), before: "old", after: "new"},
+		{name: "emptied, and a part is new", there: &empty, fast: true, diffs: diff(&old, "new"), then: write("a new b"), before: "a old b", after: "a new b"},
+		{name: "half written", there: ptr("a n"), fast: true, diffs: diff(&old, "new"), then: write("a new b"), before: "a old b", after: "a new b"},
+		{name: "diffs are not exact", there: ptr("x"), fast: true, diffs: diff(&old, "new"), then: write("y"), before: "x", after: "y"},
+		{name: "emptied, and its time is still the old one", there: &empty, diffs: diff(&old, "new"), then: write("a new b"), before: "a old b", after: "a new b"},
+		{name: "diffs are not exact, and text is added", there: ptr("x"), diffs: diff(&old, "new"), then: write("xy"), before: "x", after: "xy"},
+		{name: "emptied, and no more", there: &empty, fast: true, diffs: diff(&old, "new"), none: true},
 		{name: "1 MiB", there: &old, then: write(strings.Repeat("x", 1<<20)), before: "old", after: strings.Repeat("x", 1<<20)},
 		{name: "over 1 MiB", there: &old, then: write(strings.Repeat("x", 1<<20+1)), binary: true},
 		{name: "no text", there: &old, then: write("\xff"), binary: true},
@@ -78,6 +87,13 @@ func TestFileChanges(t *testing.T) {
 			}
 			var reported []catalog.FileChange
 			changes := NewChanges(New(dir, dir, ""), slog.New(slog.DiscardHandler), func(c catalog.FileChange) { reported = append(reported, c) })
+			if c.there != nil { // the clock of the files may be behind
+				at := time.Now().Add(-time.Minute)
+				if c.fast {
+					at = time.Now().Add(time.Second)
+				}
+				require.NoError(t, os.Chtimes(path, time.Time{}, at))
+			}
 			for i := range c.diffs {
 				c.diffs[i].Path = path
 			}
