@@ -60,7 +60,10 @@ async function play(window: Window, press: string): Promise<void> {
     });
     return page.keyboard.type(press);
   }
-  if (press === "Tab") await panel.locator(".completions").waitFor(); // the key completes
+  if (press === "Tab") { // the key completes the word after @
+    const word = /@(\S*)$/.exec(await panel.locator("textarea:focus").inputValue())?.[1];
+    await panel.getByRole("option", { selected: true }).filter({ hasText: word ?? "" }).waitFor();
+  }
   if (press.length === 1) await panel.locator(".question :focus").waitFor();
   // A question takes no key at once.
   if (await hasPanel(window) && await panel.locator(".question :focus").count() > 0) await page.waitForTimeout(pause + 100);
