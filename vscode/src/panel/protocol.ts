@@ -170,7 +170,7 @@ export interface PanelMethods {
 }
 
 /** The commands of the extension that a page may run. */
-export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.editPrompt", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.compareAttempts", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
+export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rename", "duet.rewind", "duet.editPrompt", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.compareAttempts", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 

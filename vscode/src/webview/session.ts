@@ -183,6 +183,7 @@ export class Head {
   constructor(actions: Actions, interrupt: () => void) {
     this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: interruptTip, press: interrupt });
     this.ofSession = [
+      button({ icon: "edit", name: "Rename the session", press: () => actions.command("duet.rename") }),
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
       button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
       button({ icon: "rewind", name: "Rewind to before a prompt", press: () => actions.command("duet.rewind") }),
@@ -195,11 +196,11 @@ export class Head {
     ];
     this.compare = button({ class: "text-button", label: "Compare Attempts", tip: "Compare the attempts at this prompt, and choose one", press: () => actions.command("duet.compareAttempts") });
     this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree, this.compare);
-    const [changes, fork, rewind, facts] = this.ofSession;
+    const [rename, changes, fork, rewind, facts] = this.ofSession;
     this.element = make(
       "header",
       { class: "head" },
-      make("div", { class: "head-line" }, this.number, this.title, this.interrupt, changes, rewind, fork),
+      make("div", { class: "head-line" }, this.number, this.title, rename, this.interrupt, changes, rewind, fork),
       facts,
       this.worktree,
     );

@@ -62,8 +62,9 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
   await head.getByRole("button", { name: "Show changes" }).click();
   await head.getByRole("button", { name: "Fork the session" }).click();
-  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
-  assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
+  await head.getByRole("button", { name: "Rename the session" }).click();
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.command").length === 2);
+  assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }, { command: "duet.rename" }]]);
 });
 
 test("the head has the sums over all turns of the session, with the turn that works", async () => {

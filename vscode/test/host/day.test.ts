@@ -11,10 +11,12 @@ import type { Window } from "./vscode";
 /** A step of testdata/day.json. The shell and Emacs play it with other keys (TestADay in Go), and show the same words. */
 interface Step {
   step: string;
+  /** What happens besides the keys. */
+  do?: "kill the daemon";
   /** All three faces show these words then. */
   says: string[];
-  /** "click:NAME" presses a button, "pick:LABEL" a row of a list. The others are keys, a question's letters, and texts. */
-  vscode?: string[];
+  /** "click:NAME" presses a button, a tab or the prompt box, "pick:LABEL" a row of a list, "select:LABEL" a value of a select box. The others are keys, a question's letters, and texts. */
+  vscode: string[];
   /** VS Code shows these words, too. */
   vscode_says?: string[];
 }
@@ -31,8 +33,8 @@ test("a day's steps show the same words as in the shell and in Emacs", async (t)
     },
   });
   const tops = new Set<number | undefined>();
-  for (const { step, says, vscode, vscode_says = [] } of steps) {
-    if (!vscode) continue; // VS Code does not play it yet
+  for (const { step, do: action, says, vscode, vscode_says = [] } of steps) {
+    if (action === "kill the daemon") process.kill(await window.daemon(), "SIGKILL");
     for (const press of vscode) await play(window, press);
     await eventually(async () => {
       const text = await shown(window);
@@ -42,18 +44,25 @@ test("a day's steps show the same words as in the shell and in Emacs", async (t)
     if (await hasPanel(window)) tops.add((await window.panel.locator(".head").boundingBox())?.y);
   }
   assert.equal(tops.size, 1, `the panel's head stays in its place, not at ${[...tops].join(", ")}`);
-  assert.equal(git(window.project.folder, "show", "main:demo.txt"), "Turn 2: edit again\n");
+  assert.equal(git(window.project.folder, "show", "main:demo.txt"), "Turn 2: edit again\nTurn 1: fail early in May\n");
 });
 
 /** play presses keys or buttons when the element that takes them is there, as a user does. */
 async function play(window: Window, press: string): Promise<void> {
   const { page, panel, pick } = window;
-  const [, how, name] = /^(click|pick):(.*)$/.exec(press) ?? [];
-  if (name !== undefined) return how === "pick" ? pick(name) : click(window, name);
-  const isKey = press.length === 1 || /^(Enter|Escape|\w+\+.*)$/.test(press);
+  const [, how, name] = /^(click|pick|select):(.*)$/.exec(press) ?? [];
+  if (name !== undefined) return how === "pick" ? pick(name) : how === "click" ? click(window, name) : select(window, name);
+  const isKey = press.length === 1 || /^(Enter|Escape|Tab|ArrowUp|\w+\+.*)$/.test(press);
   if (!isKey) {
-    await panel.locator(":is(textarea, input):focus").waitFor();
+    await eventually(async () => {
+      const fields = [page.locator(".quick-input-widget input:focus"), ...(await hasPanel(window)) ? [panel.locator(":is(textarea, input):focus")] : []];
+      assert.ok((await Promise.all(fields.map((field) => field.count()))).some((count) => count > 0), `no field takes ${press}`);
+    });
     return page.keyboard.type(press);
+  }
+  if (press === "Tab") { // the key completes the word after @
+    const word = /@(\S*)$/.exec(await panel.locator("textarea:focus").inputValue())?.[1];
+    await panel.getByRole("option", { selected: true }).filter({ hasText: word ?? "" }).waitFor();
   }
   if (press.length === 1) await panel.locator(".question :focus").waitFor();
   // A question takes no key at once.
@@ -65,20 +74,35 @@ async function play(window: Window, press: string): Promise<void> {
 async function click(window: Window, name: string): Promise<void> {
   await eventually(async () => {
     for (const place of [...(await hasPanel(window)) ? [window.panel] : [], window.page]) {
-      const button = place.getByRole("button", { name }).or(place.getByRole("tab", { name })).filter({ visible: true }).first();
-      if (await button.count() > 0) return button.click();
+      for (const exact of [true, false]) {
+        const of = { name, exact };
+        const button = place.getByRole("button", of).or(place.getByRole("tab", of)).or(place.getByRole("textbox", { name, exact: true })).filter({ visible: true }).first();
+        if (await button.count() > 0) return button.click();
+      }
     }
     throw new Error(`no button is named ${name}`);
   });
+}
+
+/** select chooses the value of the select box that has it. */
+async function select({ panel }: Window, label: string): Promise<void> {
+  await panel.locator("select").filter({ has: panel.locator("option", { hasText: label }) }).selectOption({ label });
 }
 
 async function hasPanel({ page }: Window): Promise<boolean> {
   return await page.locator("iframe.webview").filter({ visible: true }).count() > 0;
 }
 
+/** textOf returns the text of a page, with what its fields hold, and of its select boxes the chosen values alone. It runs in the page. */
+function textOf(body: HTMLElement): string {
+  let text = body.innerText;
+  for (const box of body.querySelectorAll("select")) text = text.replace(box.innerText, () => box.selectedOptions[0]?.text ?? "");
+  return [text, ...[...body.querySelectorAll("textarea")].map(({ value }) => value)].join(" ");
+}
+
 /** shown returns the text that the user sees in the window and its panel. */
 async function shown(window: Window): Promise<string> {
   const texts = [await window.page.locator("body").innerText()];
-  if (await hasPanel(window)) texts.push(await window.panel.locator("body").innerText({ timeout: 5_000 }));
+  if (await hasPanel(window)) texts.push(await window.panel.locator("body").evaluate(textOf, undefined, { timeout: 5_000 }));
   return texts.join(" ").replace(/\s+/g, " ");
 }
