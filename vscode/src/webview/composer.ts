@@ -75,6 +75,12 @@ export class Composer {
     this.box.focus();
   }
 
+  /** Appends a prompt of the queue to the box. */
+  append(text: string): void {
+    this.history.add(text);
+    this.box.append(text);
+  }
+
   /** Appends an edited text that the queue refused to the box, with a note that says why. */
   keepEdited(text: string, why: string, focus: boolean): void {
     this.history.add(text);

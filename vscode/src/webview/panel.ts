@@ -92,7 +92,7 @@ export class Panel implements Actions {
     private readonly kept: Kept,
   ) {
     this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.saidBy(entry) !== undefined);
-    this.head = new Head(this, () => void this.interrupt(this.contents.turns.active));
+    this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
       commands: () => this.contents.agent.commands ?? (this.session ?? this.start?.newSession?.description)?.agent_session?.commands ?? [],
@@ -383,7 +383,7 @@ export class Panel implements Actions {
     }
   }
 
-  /** Escape interrupts the active turn, unless a list, a select box or an edited prompt has used the key. Without one, it takes back a queued prompt. */
+  /** Escape interrupts the active turn and stops the queue, unless a list, a select box or an edited prompt has used the key. */
   private key(event: KeyboardEvent): void {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
@@ -395,19 +395,36 @@ export class Panel implements Actions {
   }
 
   /**
-   * Interrupts a turn: the next prompt of the queue begins then, as in the shell and in Emacs. Without a turn, it takes
-   * back the first prompt of the queue, or else stops background work after the last turn.
+   * Stops the queue, and interrupts the active turn, or background work after the last one. The prompts of the queue go
+   * first: otherwise the next one would begin.
    */
-  private async interrupt(turn: string | undefined): Promise<void> {
-    const [queued] = this.contents.queued;
-    if (turn === undefined && queued) return this.takeBack(queued);
-    const interrupted = turn ?? this.session?.turn_uuid ?? this.contents.turns.last;
+  private async interrupt(turn = this.contents.turns.active): Promise<void> {
+    const queued = this.contents.queued;
+    const stopped = await this.stopQueue(queued);
+    const interrupted = turn ?? (queued.length === 0 ? (this.session?.turn_uuid ?? this.contents.turns.last) : undefined);
     try {
       if (interrupted !== undefined) await this.host.request("turn.interrupt", { turn: interrupted });
     } catch (error) {
       return this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
     }
-    if (queued) this.composer.box.say("Interrupting; the queued prompt runs next");
+    if (stopped > 0) this.composer.box.say(`${turn === undefined ? "" : "Interrupted. "}The queue is stopped: ${stopped === 1 ? "its prompt is" : `its ${stopped} prompts are`} in the prompt box.`);
+  }
+
+  /** stopQueue moves the prompts of the queue into the prompt box, and returns their number. One that has begun meanwhile is interrupted. */
+  private async stopQueue(queued: readonly Entry[]): Promise<number> {
+    const taken: string[] = [];
+    try {
+      // The last one goes first, so that none begins before its turn to go.
+      for (const entry of [...queued].reverse()) {
+        if (entry.truncated) await this.whole(entry);
+        const { state } = await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
+        if (state === "cancelled") taken.unshift(entry.text);
+      }
+    } catch (error) {
+      this.composer.box.fail(`The queue was not stopped: ${(error as Error).message}`);
+    }
+    for (const text of taken) this.composer.append(text);
+    return taken.length;
   }
 
   private async takeBack(entry: Entry): Promise<void> {

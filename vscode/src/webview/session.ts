@@ -159,7 +159,7 @@ export function money(dollars: number): string {
   return dollars < 0.01 ? "< $0.01" : `$${dollars.toFixed(2)}`;
 }
 
-const interruptTip = "Interrupt the turn; the next prompt of the queue runs then (Escape)";
+const interruptTip = "Interrupt the agent and stop the queue (Escape)";
 
 /** The head of a panel. */
 export class Head {

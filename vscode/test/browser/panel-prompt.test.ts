@@ -75,7 +75,7 @@ test("Escape interrupts from anywhere in the panel, but not from a select box, a
   assert.equal((await callsOf(page, "turn.interrupt")).length, 1);
 });
 
-test("Escape interrupts the turn and the queue goes on; Escape once more takes back its first prompt", async () => {
+test("Escape stops the queue, too, says so, and keeps its prompts", async () => {
   const { page, box } = await opened();
   for (const words of ["first", "second"]) {
     await page.keyboard.type(words);
@@ -83,16 +83,11 @@ test("Escape interrupts the turn and the queue goes on; Escape once more takes b
     await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
   }
   await page.getByRole("list", { name: "Queued prompts" }).getByText("second").waitFor();
+  await page.keyboard.type("third");
   await page.keyboard.press("Escape");
-  await page.getByText("Interrupting; the queued prompt runs next").waitFor();
-  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
-  assert.equal(await box.inputValue(), "");
-  await tell(page, "approval.closed", { approval: "q1", title: "Edit src/lexer.ts", status: "withdrawn", decided_by: "end" });
-  await tell(page, "turn.state", { state: "interrupting" });
-  await page.getByRole("banner").getByText("interrupting").waitFor();
-  await page.keyboard.press("Escape");
-  await page.waitForFunction(() => document.querySelector("textarea")!.value === "first");
-  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }, { turn: "run-1", reason: "taken back" }]);
+  await page.getByText("Interrupted. The queue is stopped: its 2 prompts are in the prompt box.").waitFor();
+  assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run-2", reason: "taken back" }, { turn: "run-1", reason: "taken back" }, { turn: "run" }]);
+  assert.equal(await box.inputValue(), "third\n\nfirst\n\nsecond");
 });
 
 test("the keys of the extension's commands are not typed", async () => {
