@@ -15,7 +15,7 @@ interface Step {
   do?: "kill the daemon";
   /** All three faces show these words then. */
   says: string[];
-  /** "click:NAME" presses a button, a tab or the prompt box, "pick:LABEL" a row of a list, "select:LABEL" a value of a select box. The others are keys, a question's letters, and texts. */
+  /** "click:NAME" presses a button (with "click:=NAME", only one with the whole name), a tab or the prompt box, "pick:LABEL" a row of a list, "select:LABEL" a value of a select box. The others are keys, a question's letters, and texts. */
   vscode: string[];
   /** VS Code shows these words, too. */
   vscode_says?: string[];
@@ -71,10 +71,12 @@ async function play(window: Window, press: string): Promise<void> {
 }
 
 /** click presses the first button with a name, that of the panel if it has one. */
-async function click(window: Window, name: string): Promise<void> {
+async function click(window: Window, text: string): Promise<void> {
+  const whole = text.startsWith("=");
+  const name = whole ? text.slice(1) : text;
   await eventually(async () => {
     for (const place of [...(await hasPanel(window)) ? [window.panel] : [], window.page]) {
-      for (const exact of [true, false]) {
+      for (const exact of whole ? [true] : [true, false]) {
         const of = { name, exact };
         const button = place.getByRole("button", of).or(place.getByRole("tab", of)).or(place.getByRole("textbox", { name, exact: true })).filter({ visible: true }).first();
         if (await button.count() > 0) return button.click();
