@@ -19,6 +19,7 @@ const (
 	maxFileKept  = 1 << 20  // longer files count as binary
 	maxFilesKept = 64 << 20 // total of all files of a prompt
 	maxFiles     = 2000     // tracked files per prompt
+	maxHalf      = 50       // of them, those that seem to be half written
 
 	clockTick = 10 * time.Millisecond // how far the clock of files may be behind
 )
@@ -127,7 +128,7 @@ func (c *Changes) track(path string, done bool, diffs []domain.Diff) {
 	if len(diffs) == 0 {
 		diffs = half.diffs
 	}
-	if !done && isHalfWritten(now, diffs) {
+	if !done && len(c.half) < maxHalf && isHalfWritten(now, diffs) {
 		c.half[path] = halfWritten{diffs, now, modified.After(c.began)}
 		return
 	}
