@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -36,6 +37,8 @@ type Process struct {
 	// an *os.File a goroutine copies the output while a child of the process holds the pipe, at
 	// most a second after the process has ended.
 	Stderr io.Writer
+	// SysProcAttr are attributes of the system, as for exec.Cmd.
+	SysProcAttr *syscall.SysProcAttr
 
 	killAfter time.Duration // 0: killAfter
 
@@ -53,6 +56,24 @@ func (p *Process) String() string {
 func (p *Process) properties() properties { return properties{framing: frame.LSP} }
 
 func (p *Process) open(ctx context.Context) (server.Transport, error) {
+	t, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// A ProcessTransport is a connection to a program that serves its standard input and output.
+type ProcessTransport interface {
+	server.Transport
+	// Wait waits until the program has ended and its standard error was read, and returns its
+	// exit status as exec.Cmd.Wait does.
+	Wait() error
+}
+
+// Open starts the program, for an [Opener] that exchanges messages with it before a Client does. ctx
+// bounds the wait for the end of the last one.
+func (p *Process) Open(ctx context.Context) (ProcessTransport, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last != nil {
@@ -94,7 +115,7 @@ func (p *Process) start() (t *processTransport, err error) {
 	if cmd.Stderr == nil {
 		cmd.Stderr = os.Stderr
 	}
-	cmd.Dir, cmd.Env = p.Dir, p.Env
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = p.Dir, p.Env, p.SysProcAttr
 	cmd.WaitDelay = drainFor
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -218,7 +239,7 @@ func (t *processTransport) SetWriteDeadline(d time.Time) error {
 }
 
 // Close closes the process's standard input and makes Read return. It does not wait for the
-// process; see wait.
+// process; see Wait.
 func (t *processTransport) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -232,8 +253,8 @@ func (t *processTransport) Close() error {
 	return err
 }
 
-// wait waits until the process has ended, and returns its exit status.
-func (t *processTransport) wait() error {
+// Wait waits until the process has ended, and returns its exit status.
+func (t *processTransport) Wait() error {
 	<-t.ended
 	return t.status
 }

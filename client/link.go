@@ -159,8 +159,8 @@ func (o *observed) cause() error {
 
 // ended waits until the process behind the transport has gone too.
 func (o *observed) ended() {
-	if p, ok := o.Transport.(interface{ wait() error }); ok {
-		p.wait()
+	if p, ok := o.Transport.(ProcessTransport); ok {
+		p.Wait()
 	}
 }
 

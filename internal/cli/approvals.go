@@ -87,7 +87,7 @@ func reviewApprovals(cmd *cobra.Command, s *settings, o turn.InboxOptions) error
 	defer stop()
 	o.Signals = signals
 	return withClient(cmd.Context(), &s.Settings, false, func(ctx context.Context, c *client.Client) error {
-		_, err := turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
+		_, err := turn.Inbox(ctx, c, s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), o)
 		return err
 	})
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -61,7 +60,10 @@ func newAttachCommand(s *settings) *cobra.Command {
 		},
 		ValidArgsFunction: completeFirst(s, terminalCandidates),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.CWD, err = fullPath(cmp.Or(o.CWD, ".")); err != nil {
+			if o.CWD == "" && s.Host == "" {
+				o.CWD = "."
+			}
+			if o.CWD, err = s.fullPath(o.CWD); err != nil {
 				return err
 			}
 			if o.New {

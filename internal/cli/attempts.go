@@ -42,15 +42,13 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	if o.worktree != nil && !*o.worktree {
 		return errors.New("--agents needs a worktree for each agent: leave out --worktree=false")
 	}
-	if o.cwd, err = fullPath(o.cwd); err != nil {
-		return err
-	}
-	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
 	h, err := openAttended(cmd.Context(), &s.Settings)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
+	h.Note = view.Note
 	ctx, c := h.Context(), h.Client
 	if err := o.gates.Check(); err != nil {
 		return err
@@ -75,10 +73,6 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	}
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
-	place, err := s.Project()
-	if err != nil {
-		return err
-	}
 	attend := func() (interrupted bool, err error) {
 		ctx, cancel := hubclient.WhileConnected(ctx, h.Client)
 		defer cancel()
@@ -88,8 +82,8 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		return interrupted, err
 	}
 	interrupted, err := attend()
-	for errors.Is(err, hubclient.ErrHubGone) && !interrupted && !place.Stopped() {
-		view.Note("the daemon has gone; going on with another one")
+	for errors.Is(err, hubclient.ErrHubGone) && !interrupted && !h.place.stopped() {
+		view.Note(h.lost())
 		if err = h.Again(); err == nil {
 			err = hubclient.OrGone(ctx, goOn(ctx, h.Client, sessions, text))
 		}

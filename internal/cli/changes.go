@@ -165,7 +165,7 @@ func changeWords(file *protocol.Change, dir string) string {
 
 func reviewOnTerminal(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, session protocol.Turn) error {
 	side := cmd.ErrOrStderr()
-	view := turn.NewView(cmd.OutOrStdout(), side, s.NoColor, false)
+	view := s.newView(cmd.OutOrStdout(), side, false)
 	typed := bufio.NewReader(cmd.InOrStdin())
 	return reviewChanges(ctx, c, view, session, func(context.Context) (string, error) {
 		term.DiscardTyped(os.Stdin)

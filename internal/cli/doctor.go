@@ -195,7 +195,7 @@ func printFindings(w io.Writer, findings []finding) error {
 // checkDatabase checks whether the database can be used, without changing it.
 func checkDatabase(p project.Project) finding {
 	f := finding{Check: "database", State: findingOK}
-	if !host.HasDatabase(p) {
+	if !p.HasDatabase() {
 		f.Found = "none yet; it is made with the first session"
 		return f
 	}

@@ -106,9 +106,9 @@ func atLeast(names ...string) cobra.PositionalArgs {
 }
 
 // fullPath makes a directory absolute, because the hub works in another one. It keeps a
-// leading ~, which the hub expands.
-func fullPath(path string) (string, error) {
-	if path == "" || strings.HasPrefix(path, "~") {
+// leading ~, which the hub expands. A directory of a host stays as it is.
+func (s *settings) fullPath(path string) (string, error) {
+	if path == "" || s.Host != "" || strings.HasPrefix(path, "~") {
 		return path, nil
 	}
 	full, err := filepath.Abs(path)
@@ -119,14 +119,14 @@ func fullPath(path string) (string, error) {
 }
 
 // fullDirectories makes the directories that an agent may use absolute.
-func fullDirectories(dirs []string) ([]string, error) {
+func (s *settings) fullDirectories(dirs []string) ([]string, error) {
 	var full []string
 	for _, dir := range dirs {
-		path, err := fullPath(dir)
+		path, err := s.fullPath(dir)
 		if err != nil {
 			return nil, err
 		}
-		if info, err := os.Stat(path); !strings.HasPrefix(path, "~") && (err != nil || !info.IsDir()) {
+		if info, err := os.Stat(path); s.Host == "" && !strings.HasPrefix(path, "~") && (err != nil || !info.IsDir()) {
 			return nil, fmt.Errorf("--add-dir: there is no directory %s", path)
 		}
 		full = append(full, path)
@@ -205,7 +205,7 @@ func begins() map[string]string { return map[string]string{commandBegins: "work"
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
 	if !s.JSON {
 		side := cmd.ErrOrStderr()
-		fmt.Fprintln(side, term.Lines(side, "— "+term.Line(fmt.Sprintf(format, args...))))
+		fmt.Fprintln(side, term.Lines(side, "— "+term.Line(s.named(fmt.Sprintf(format, args...)))))
 	}
 }
 
@@ -310,6 +310,7 @@ type settings struct {
 var environment = map[string]string{
 	"log-level":        "DUET_RPC_LOG_LEVEL",
 	"root":             "DUET_ROOT",
+	"host":             "DUET_HOST",
 	"read-timeout":     "DUET_RPC_READ_TIMEOUT",
 	"max-frame-bytes":  "DUET_RPC_MAX_FRAME_BYTES",
 	"max-header-bytes": "DUET_RPC_MAX_HEADER_BYTES",
@@ -327,6 +328,7 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	f.BoolVar(&s.TestMethods, "test-methods", false, "offer the methods test.sleep, test.fail and test.panic, for authors of clients")
 	f.StringArrayVar(&s.Listen, "listen", nil, "path of another socket to listen on; may be given several times")
 	f.StringVar(&s.Root, "root", "", "the project (default: the nearest with .duet.toml, .git or state, else this directory)")
+	f.StringVar(&s.Host, "host", "", "the host of the project, one of your configuration (default: this machine)")
 	f.Var((*durationValue)(&s.Limits.Timeout), "read-timeout", "how long one message may take to arrive, such as 30s")
 	f.Var((*bytesValue)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
 	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
@@ -338,6 +340,7 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	}
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // completes file names
 	directories(root, "root")
+	_ = root.RegisterFlagCompletionFunc("host", completeHosts)
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return s.LogLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
 	})

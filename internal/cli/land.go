@@ -83,7 +83,7 @@ func newLand(s *settings) *cobra.Command {
 			if s.JSON {
 				return term.Raw(cmd.OutOrStdout(), raw)
 			}
-			view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+			view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
 			showLanded(view, r.LandResult)
 			showOthers(view, r.Discarded)
 			return nil
@@ -264,7 +264,7 @@ func newDiscard(s *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
+				view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
 				r, raw, err := discard(ctx, c, session, force || yes, func(l protocol.Losses) error {
 					if !s.JSON {
 						showLosses(view, l)

@@ -45,7 +45,7 @@ func newAdopt(s *settings) *cobra.Command {
 					return err
 				}
 				params := protocol.AdoptParams{Agent: w.agent, ID: id, Title: title}
-				if params.WorkingDir, err = fullPath(w.dir); err != nil {
+				if params.WorkingDir, err = s.fullPath(w.dir); err != nil {
 					return err
 				}
 				late := time.AfterFunc(adoptPatience, func() {
@@ -186,7 +186,7 @@ func (w which) params(s *settings, limit uint) (p protocol.NativeSessionListPara
 		return p, nil
 	}
 	if w.dir != "" {
-		p.WorkingDir, err = fullPath(w.dir)
+		p.WorkingDir, err = s.fullPath(w.dir)
 	} else {
 		var here project.Project
 		here, err = s.Project()

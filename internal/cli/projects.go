@@ -258,7 +258,7 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params 
 	c, err := hubprocess.Dial(ctx, &there, p)
 	l.Hub = err == nil
 	if hubprocess.IsNone(err) {
-		if !host.HasDatabase(p) {
+		if !p.HasDatabase() {
 			return false, nil
 		}
 		c, err = dialHub(ctx, &there, false)

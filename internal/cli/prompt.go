@@ -190,11 +190,10 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		return errors.New("--agents needs a prompt in the arguments: several agents cannot talk in one terminal")
 	}
 	if len(args) == 0 && canTalk(s) && !isLeft && !cmd.Flags().Changed("output-schema") && !cmd.Flags().Changed("output-last-message") && !cmd.Flags().Changed("gate") {
-		if err := o.with.Read(cmd, s, nil); err != nil {
+		if err := o.with.Read(cmd, s.root, nil); err != nil {
 			return err
 		}
-		var err error
-		if o.dirs, err = fullDirectories(o.dirs); err != nil {
+		if err := o.makeAbsolute(s); err != nil {
 			return err
 		}
 		return runTalk(cmd, s, o)
@@ -209,13 +208,13 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if err != nil {
 		return err
 	}
-	if err := o.with.Read(cmd, s, args); err != nil {
+	if err := o.with.Read(cmd, s.root, args); err != nil {
 		return err
 	}
 	if text, err = o.answer.Asking(text); err != nil {
 		return err
 	}
-	if o.dirs, err = fullDirectories(o.dirs); err != nil {
+	if err := o.makeAbsolute(s); err != nil {
 		return err
 	}
 	switch {
@@ -227,25 +226,32 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	return runPrompt(cmd, s, o, text)
 }
 
+// makeAbsolute makes the directories of the options absolute.
+func (o *promptOptions) makeAbsolute(s *settings) (err error) {
+	if o.cwd, err = s.fullPath(o.cwd); err == nil {
+		o.dirs, err = s.fullDirectories(o.dirs)
+	}
+	return err
+}
+
 // runPrompt runs one prompt to its end and returns the exit status as an error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
-	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
-	if p, err := s.Project(); err == nil {
-		for _, note := range p.Notes {
-			view.Note(term.Line(note))
-		}
-	}
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
 	h, err := openAttended(cmd.Context(), &s.Settings)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
+	h.Note = view.Note
+	for _, note := range h.place.notes {
+		view.Note(term.Line(note))
+	}
 	ctx := h.Context()
-	p := &prompting{settings: s, view: view, options: o, text: text, interrupts: h.Interrupts}
+	p := &prompting{place: h.place, settings: s, view: view, options: o, text: text, interrupts: h.Interrupts}
 	toItsEnd := func() (interrupted bool, err error) {
 		interrupted, err = p.attend(ctx, h.Client)
 		for err == nil && p.hubGone {
-			view.Note("the daemon has gone; going on with another one")
+			view.Note(h.lost())
 			if err = h.Again(); err == nil {
 				interrupted, err = p.attend(ctx, h.Client)
 			}
@@ -282,6 +288,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 
 // prompting runs a prompt to its end, across restarts of the hub.
 type prompting struct {
+	place      place
 	settings   *settings
 	view       *turn.View
 	options    promptOptions
@@ -304,7 +311,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		if p.session.ID == "" || interrupted || !errors.Is(err, hubclient.ErrHubGone) && (err != nil || !turn.IsOrphan(p.session)) {
 			return
 		}
-		if place, findErr := p.settings.Project(); findErr == nil && !place.Stopped() {
+		if !p.place.stopped() {
 			p.hubGone, err = true, nil
 		}
 	}()
@@ -387,9 +394,6 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	options, err := agentOptionsValue(o.set.options)
 	if err != nil {
-		return started, err
-	}
-	if o.cwd, err = fullPath(o.cwd); err != nil {
 		return started, err
 	}
 	started, _, err = hubclient.SessionStart(ctx, c, protocol.StartParams{

@@ -18,10 +18,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -50,6 +50,13 @@ func withClient(ctx context.Context, s *hubprocess.Settings, begins bool, do fun
 // dialHub connects to the project's hub. If none is running, it starts a daemon, except when
 // the project has no state and begins is false.
 func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...client.Option) (*client.Client, error) {
+	h, err := s.Remote()
+	if err != nil {
+		return nil, err
+	}
+	if h != nil {
+		return dialHost(ctx, h, begins, opts...)
+	}
 	p, err := s.Project()
 	if err != nil {
 		return nil, err
@@ -58,8 +65,8 @@ func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...c
 	if err == nil || !hubprocess.MayComeYet(err) {
 		return c, err
 	}
-	if !begins && hubprocess.IsNone(err) && !host.HasDatabase(p) {
-		return nil, fmt.Errorf("%w; `duet-rpc prompt` starts one", host.ErrNoDatabase)
+	if !begins && hubprocess.IsNone(err) && !p.HasDatabase() {
+		return nil, fmt.Errorf("%w; `duet-rpc prompt` starts one", project.ErrNoDatabase)
 	}
 	if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
 		return nil, err
@@ -73,7 +80,11 @@ type attended struct {
 	*client.Client
 	Interrupts <-chan os.Signal
 
+	Note func(text string) // if set, gets what the user should know while a host cannot be reached
+
+	place       place
 	settings    *hubprocess.Settings
+	host        *hubprocess.Host // nil: this machine
 	ctx         context.Context
 	cancel      context.CancelFunc
 	giveSignals func()
@@ -85,20 +96,55 @@ func openAttended(ctx context.Context, s *hubprocess.Settings) (*attended, error
 	a := &attended{settings: s}
 	a.Interrupts, a.giveSignals = term.Interrupts()
 	a.ctx, a.cancel = context.WithCancel(ctx)
-	if err := a.connect(); err != nil {
+	var err error
+	if a.host, err = s.Remote(); err == nil {
+		err = a.connect()
+	}
+	if err == nil {
+		a.place, err = a.findPlace()
+	}
+	if err != nil {
 		a.end()
 		return nil, err
 	}
 	return a, nil
 }
 
+// place is where the project of a connection is.
+type place struct {
+	name    string   // for the user
+	root    string   // on this machine; "": it is on a host
+	notes   []string // on its choice
+	stopped func() bool
+}
+
+func (a *attended) findPlace() (place, error) {
+	if a.host != nil {
+		root, notes := a.host.Project()
+		return place{name: a.host.Name + ":" + root, notes: notes, stopped: func() bool { return false }}, nil
+	}
+	p, err := a.settings.Project()
+	return place{name: term.HomePath(p.Root), root: p.Root, notes: p.Notes, stopped: p.Stopped}, err
+}
+
 // Context returns a context that ends with the connection, or with a signal during connecting.
 func (a *attended) Context() context.Context { return a.ctx }
 
-// Again reconnects after the hub has ended.
+// Again reconnects after the hub has ended. While a host cannot be reached it tries again until a
+// signal arrives: the agents there go on.
 func (a *attended) Again() error {
-	a.Client.Close()
+	if a.Client != nil {
+		a.Client.Close()
+	}
 	return a.connect()
+}
+
+// lost says that the daemon has ended the connection, and what happens now.
+func (a *attended) lost() string {
+	if a.host != nil {
+		return "the line to " + a.host.Name + " broke; going on over a new one"
+	}
+	return "the daemon has gone; going on with another one"
 }
 
 // Close ends the connection.
@@ -108,10 +154,46 @@ func (a *attended) Close() {
 }
 
 func (a *attended) connect() error {
+	again := a.Client != nil
 	return term.OrInterrupted(a.Interrupts, a.cancel, func() (err error) {
-		a.Client, err = dialHub(a.ctx, a.settings, true)
-		return err
+		if a.host == nil {
+			a.Client, err = dialHub(a.ctx, a.settings, true)
+			return err
+		}
+		var pause hubprocess.Pause
+		for said := !again; ; {
+			a.Client, err = a.host.Dial(a.ctx, startOf(again))
+			if !again || !hubprocess.IsBroken(err) || pause.Wait(a.ctx) != nil {
+				return err
+			}
+			if !said && a.Note != nil {
+				a.Note(err.Error() + "; trying again until you press C-c, and the agents there go on")
+			}
+			said = true
+		}
 	})
+}
+
+// startOf says whether a command that begins sessions may start a daemon on a host. One that was
+// connected before does not start a daemon that the user has stopped.
+func startOf(again bool) hubprocess.Start {
+	if again {
+		return hubprocess.StartUnlessStopped
+	}
+	return hubprocess.StartAlways
+}
+
+// dialHost connects to the daemon on a host. begins says that the command can be the first in a project.
+func dialHost(ctx context.Context, h *hubprocess.Host, begins bool, opts ...client.Option) (*client.Client, error) {
+	start := hubprocess.StartIfUsed
+	if begins {
+		start = hubprocess.StartAlways
+	}
+	c, err := h.Dial(ctx, start, opts...)
+	if hubprocess.IsNeverUsed(err) {
+		return nil, fmt.Errorf("%w; `duet-rpc prompt` starts one", err)
+	}
+	return c, err
 }
 
 func (a *attended) end() {
@@ -121,11 +203,37 @@ func (a *attended) end() {
 
 // whySilent explains why a hub that answered before does not answer now.
 func whySilent(ctx context.Context, s *settings) string {
+	if h, err := s.Remote(); err == nil && h != nil {
+		return h.Silent()
+	}
 	silent := &hubprocess.SilentError{Held: true}
 	if p, err := s.Project(); err == nil {
 		silent.PID, _ = p.Holder(ctx)
 	}
 	return silent.Error()
+}
+
+// newView returns a view of turns.
+func (s *settings) newView(out, side io.Writer, asJSON bool) *turn.View {
+	v := turn.NewView(out, side, s.NoColor, asJSON)
+	v.Named = s.named
+	return v
+}
+
+// named returns a text for the user in which the commands of duet-rpc name the host, so that they can be copied.
+func (s *settings) named(text string) string {
+	if s.Host == "" || !strings.Contains(text, "duet-rpc ") {
+		return text
+	}
+	known := commands()
+	parts := strings.SplitAfter(text, "duet-rpc ")
+	for i, part := range parts[1:] {
+		word, _, _ := strings.Cut(part, " ")
+		if word = strings.Trim(word, "`.,;:)"); known[word] != nil && word != "hosts" {
+			parts[i] += "--host " + s.Host + " "
+		}
+	}
+	return strings.Join(parts, "")
 }
 
 // gatesFail is the exit status of work whose gates still fail.
@@ -331,7 +439,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	if s.JSON {
 		out, side = io.Discard, io.Discard
 	}
-	last, err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), started.ID)
+	last, err := turn.Watch(ctx, c, s.newView(out, side, false), started.ID)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		progress(cmd, s, "%s is still running; interrupt it with: duet-rpc session interrupt %s", started.Name, started.Name)
 	}

@@ -57,7 +57,7 @@ func newRewind(s *settings) *cobra.Command {
 						return errors.New(notRecorded(session))
 					}
 				}
-				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+				view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
 				restored := restoredBy(r)
 				if !undo && !s.JSON {
 					showRewind(view, session, r)

@@ -52,6 +52,7 @@ var groups = []struct{ about, commands string }{
 	{"compare several agents", "attempts"},
 	{"choose agents, permit, check", "agents config trust doctor usage"},
 	{"the project and its daemon", "daemon events projects paths"},
+	{"other machines, containers", "hosts"},
 	{"builds, pages, terminals", "build triggers preview attach"},
 	{"for editors and programs", "acp mcp ask permission call"},
 	{"this program", "completion demo-agent version"},
@@ -92,13 +93,15 @@ func Run(version string) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // the reader of the output is gone
 	case err != nil:
+		var s settings
+		s.Host, _ = root.PersistentFlags().GetString("host")
 		if asJSON, _ := root.PersistentFlags().GetBool("json"); asJSON {
-			line, _ := json.Marshal(map[string]string{"kind": "error", "message": err.Error()}) // strings cannot fail
+			line, _ := json.Marshal(map[string]string{"kind": "error", "message": s.named(err.Error())}) // strings cannot fail
 			_ = term.Raw(os.Stderr, line)                                                       // the exit status says the same
 			return 1
 		}
 		side := term.Terminal(os.Stderr)
-		fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+term.Exact(err.Error()))) // the error may quote third-party text
+		fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+term.Exact(s.named(err.Error())))) // the error may quote third-party text
 		return 1
 	}
 	return 0
@@ -173,7 +176,11 @@ func newRootCommand(version string, args []string) *cobra.Command {
 			if side := cmd.ErrOrStderr(); term.IsTerminal(side) {
 				s.Notice = func(text string) { fmt.Fprintln(side, term.Lines(side, "— "+term.Line(text))) }
 			}
-			return s.Complete(cmd)
+			if err := s.Complete(cmd); err != nil || s.Host == "" || !runsThere(cmd) {
+				return err
+			}
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return s.runThere(cmd, args) }
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -256,6 +263,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"call":       newCallCommand,
 		"changes":    newChanges,
 		"config":     newConfigCommand,
+		"connect":    newConnectCommand,
 		"daemon":     newDaemonCommand,
 		"demo-agent": newDemoAgentCommand,
 		"discard":    newDiscard,
@@ -263,6 +271,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"events":     newEventsCommand,
 		"flags":      newFlagsTopic,
 		"executor":   newExecutorCommand,
+		"hosts":      newHosts,
 		"land":       newLand,
 		"mcp":        newMCP,
 		"paths":      newPathsCommand,

@@ -137,7 +137,7 @@ func newPick(s *settings) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				task, err := pickSession(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), nil)
+				task, err := pickSession(ctx, c, s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), nil)
 				switch {
 				case err != nil:
 					return err

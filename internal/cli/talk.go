@@ -29,7 +29,7 @@ type talking struct {
 	settings *settings
 	view     *turn.View
 	talk     *turn.Talk
-	root     string        // of the project
+	place    place         // of the project
 	set      promptOptions // for the next new session
 	fork     string        // the turn from which the next prompt forks; "": none
 
@@ -46,21 +46,18 @@ func canTalk(s *settings) bool {
 // runTalk shows a session until the user leaves it. o has the settings of a new one, or
 // the one to continue.
 func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
-	p, err := s.Project()
-	if err != nil {
-		return err
-	}
-	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
-	for _, note := range p.Notes {
-		view.Note(term.Line(note))
-	}
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
 	h, err := openAttended(cmd.Context(), &s.Settings)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
+	h.Note = view.Note
+	for _, note := range h.place.notes {
+		view.Note(term.Line(note))
+	}
 	ctx := h.Context()
-	t := &talking{settings: s, view: view, root: p.Root, set: o}
+	t := &talking{settings: s, view: view, place: h.place, set: o}
 	if o.from == chosen {
 		if o.from, err = pickSession(ctx, h.Client, view, h.Interrupts); o.from == "" || err != nil {
 			return err
@@ -82,7 +79,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Prompt)
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
-		Options: options, Dir: p.Root, First: o.first, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
+		Options: options, Dir: h.place.root, Shell: remoteShell(h.host), First: o.first, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
 		Send: t.send, Command: t.command, NextMode: t.nextMode, Reported: t.reported,
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
@@ -99,7 +96,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		case errors.Is(err, turn.ErrLeave):
 			t.goodbye()
 			return nil
-		case !errors.Is(err, hubclient.ErrHubGone) || p.Stopped():
+		case !errors.Is(err, hubclient.ErrHubGone) || h.place.stopped():
 			return turn.InWords(err)
 		}
 		if err := h.Again(); err != nil {
@@ -110,13 +107,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 
 // greet says which session this is.
 func (t *talking) greet(ctx context.Context, c *client.Client, session protocol.Turn) {
-	where := t.root
-	if home, err := os.UserHomeDir(); err == nil {
-		if below, isBelow := strings.CutPrefix(where, home+"/"); isBelow {
-			where = "~/" + below
-		}
-	}
-	t.view.Note(term.Line(where + " · /help lists the commands"))
+	t.view.Note(term.Line(t.place.name + " · /help lists the commands"))
 	if session.ID != "" && (session.Worktree == nil || !session.Worktree.Gone) {
 		t.continues(ctx, c, session)
 	}
@@ -254,7 +245,7 @@ const describeWithin = 500 * time.Millisecond
 // send sends a prompt with the files that it mentions.
 func (t *talking) send(ctx context.Context, c *client.Client, text string, steer bool) (protocol.Started, error) {
 	o := t.set
-	if err := o.with.Mentioned(t.settings, text, t.view.Note); err != nil {
+	if err := o.with.Mentioned(t.settings.root, text, t.view.Note); err != nil {
 		return protocol.Started{}, err
 	}
 	o.from = t.talk.Session.ID
@@ -618,7 +609,7 @@ func (t *talking) forkHere(ctx context.Context, c *client.Client, _ string) erro
 
 func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 	t.set.worktree = new(!protocol.Value(t.set.worktree))
-	text := "the next session works in " + term.Line(t.root)
+	text := "the next session works in " + term.Line(t.place.name)
 	if *t.set.worktree {
 		text = "the next session works in its own git worktree; /land brings its changes to your branch"
 	}
@@ -660,7 +651,7 @@ func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protoco
 	t.set.agent, t.fork = s.Agent, s.ID
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt continues this session in " + term.Line(t.root))
+	t.view.Note("your next prompt continues this session in " + term.Line(t.place.name))
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
@@ -768,8 +759,11 @@ const (
 // matchingFiles returns the project's files whose path contains a text, those whose name begins
 // with it first.
 func (t *talking) matchingFiles(text string) (list []term.Candidate) {
+	if t.place.root == "" { // the files are on a host
+		return nil
+	}
 	if t.files == nil || time.Since(t.read) > filesAreFresh {
-		t.files, t.read = filesBelow(t.root), time.Now()
+		t.files, t.read = filesBelow(t.place.root), time.Now()
 	}
 	text = strings.ToLower(text)
 	var others []term.Candidate

@@ -72,7 +72,12 @@ type Environment map[string]string
 // Collect returns the variables that a client sends, of environ, a list of NAME=value: those that
 // every agent gets, and more, the names and patterns in the env_from of agents. Variables that are
 // empty, are not UTF-8 or exceed the limits are left out.
-func Collect(environ, more []string) Environment {
+func Collect(environ, more []string) Environment { return collect(environ, passed, more, tools) }
+
+// Only is Collect for more alone.
+func Only(environ, more []string) Environment { return collect(environ, nil, more, nil) }
+
+func collect(environ, first, more, last []string) Environment {
 	all := make(map[string]string, len(environ))
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
@@ -80,7 +85,7 @@ func Collect(environ, more []string) Environment {
 	}
 	e := make(Environment)
 	size := 0
-	for _, name := range slices.Concat(passed, expand(more, slices.Sorted(maps.Keys(all))), tools) {
+	for _, name := range slices.Concat(first, expand(more, slices.Sorted(maps.Keys(all))), last) {
 		value := all[name]
 		if _, has := e[name]; has || value == "" || !utf8.ValidString(value) || len(e) == MaxVariables || size+len(name)+len(value) > MaxBytes {
 			continue

@@ -53,12 +53,25 @@ func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
 	if e.Text, err = agent.table(); err != nil {
 		return nil, err
 	}
+	e.append(e.Text)
+	return e, e.check(was, getenv, agent.Name, agent.Command)
+}
+
+// append adds a table below the text of the file.
+func (e *Edit) append(table string) {
 	separator := ""
 	if len(e.old) > 0 {
 		separator = strings.Repeat("\n", 2-min(1, len(e.old)-len(bytes.TrimSuffix(e.old, []byte("\n")))))
 	}
-	e.new = slices.Concat(e.old, []byte(separator+e.Text))
-	return e, e.check(was, getenv, agent.Name, agent.Command)
+	e.Text, e.new = table, slices.Concat(e.old, []byte(separator+table))
+}
+
+// tableName returns a name as TOML has it in the header of a table.
+func tableName(name string) string {
+	if strings.Contains(name, ".") {
+		return strconv.Quote(name) // which has no characters that TOML quotes differently
+	}
+	return name
 }
 
 // Replace is Add for an agent that the file contains as text, and replaces that text. Text that
@@ -155,15 +168,11 @@ func (e *Edit) check(was *layer, getenv func(string) string, name string, comman
 
 // table returns the agent as the text of a TOML table.
 func (agent NewAgent) table() (string, error) {
-	name := agent.Name
-	if strings.Contains(name, ".") {
-		name = strconv.Quote(name) // which has no characters that TOML quotes differently
-	}
 	text, err := toml.Marshal(agent)
 	if err != nil {
 		return "", fmt.Errorf("writing the agent as TOML: %w", err)
 	}
-	return fmt.Sprintf("[agents.%s]\n%s", name, text), nil
+	return fmt.Sprintf("[agents.%s]\n%s", tableName(agent.Name), text), nil
 }
 
 // Write writes the user's file atomically. It leaves a file alone that was changed since.

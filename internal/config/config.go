@@ -62,6 +62,7 @@ type Config struct {
 	Budget          Budget
 	Agents          map[string]Agent // by name, including built-in ones
 	Keys            map[string]Key   // by service; none from a file that is not trusted
+	Hosts           map[string]Host  // by name; none from a project's file
 	Gates           []Gate           // as Builds
 	WaitingGates    []string         // the names of gates in files that are not trusted
 	Preview         Preview
@@ -93,6 +94,7 @@ func standard() *Config {
 		Worktrees:  Worktrees{Use: WorktreeNever, Timeout: DefaultTimeout},
 		Agents:     map[string]Agent{},
 		Keys:       map[string]Key{},
+		Hosts:      map[string]Host{},
 		origins:    map[string]string{},
 	}
 }

@@ -404,9 +404,10 @@ func (c *Config) values(of *schema, record any, in setting, source string) (out 
 			}
 		case dictionary:
 			field := r.to(record)
-			for _, s.name = range slices.Sorted(maps.Keys(c.Keys)) {
+			for _, name := range slices.SortedFunc(slices.Values(field.MapKeys()), byText) {
 				element := reflect.New(field.Type().Elem())
-				element.Elem().Set(field.MapIndex(reflect.ValueOf(s.name)))
+				element.Elem().Set(field.MapIndex(name))
+				s.name = name.String()
 				s.value = element.Interface()
 				out = append(out, s.values(c.sourceOf(s), false)...)
 			}
@@ -420,6 +421,8 @@ func (c *Config) values(of *schema, record any, in setting, source string) (out 
 	}
 	return out
 }
+
+func byText(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) }
 
 // sourceOf returns the source of a record.
 func (c *Config) sourceOf(s setting) string {

@@ -96,6 +96,12 @@ var keys = sync.OnceValue(func() *schema {
 				"and gemini. Without configuration their keys are in ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY.",
 		},
 		{
+			key: "hosts", kind: kind{form: dictionary, schema: hostKeys()}, to: at(func(c *Config) *map[string]Host { return &c.Hosts }),
+			own: "which commands reach other machines",
+			doc: "A host is another machine, a container, or anything else that runs a command with its standard input and output " +
+				"(docs/hosts.md): `duet-rpc --host NAME` works with the sessions there.",
+		},
+		{
 			key: "builds", kind: kind{form: list, schema: buildKeys()}, to: at(func(c *Config) *[]Build { return &c.Builds }), trust: always,
 			doc: "A command that `duet-rpc build` and editors run. Without any, Duet goes by the project's own files: go.mod, package.json, " +
 				"Cargo.toml, Makefile and others. A build ends with the client that asked for it.",
@@ -365,6 +371,39 @@ func serviceKeys() *schema {
 			{
 				key: "file", kind: anyText().as(fileNames.file), to: at(func(k *Key) *string { return &k.File }), example: []string{"", "", `"~/.config/duet/gemini.key"`},
 				doc: "A file with the key. Keep it private: chmod 600.",
+			},
+		},
+	}
+}
+
+func hostKeys() *schema {
+	return &schema{
+		most:   map[string]int{SourceUser: 1_000},
+		names:  []string{"devbox", "box"},
+		record: func() any { return &Host{Program: "duet-rpc"} },
+		rows: []row{
+			{
+				key: "command", kind: program(), to: at(func(h *Host) *[]string { return &h.Command }), required: "the command that runs others there",
+				example: []string{`["ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "devbox"]`, `["podman", "exec", "-i", "box"]`},
+				doc:     "The program and its arguments behind which a command line for the host stands. It must not ask anything.",
+			},
+			{
+				key: "shell", kind: flag(), to: at(func(h *Host) *bool { return &h.Shell }), example: []string{"true", ""},
+				doc: "true: a shell of the host reads the command line, as with ssh. Duet quotes each word then.",
+			},
+			{
+				key: "directory", kind: text("a path of one line that does not begin with a dash", checkPlain), to: at(func(h *Host) *string { return &h.Directory }), example: []string{`"src"`, ""}, unset: "where a command of the host begins",
+				doc: "The directory of projects on the host. Without --root, `duet-rpc --host NAME` works in the directory below it that has the " +
+					"name of your project here.",
+			},
+			{
+				key: "program", kind: text("a path of one line that does not begin with a dash", checkPlain), to: at(func(h *Host) *string { return &h.Program }), example: []string{`".local/bin/duet-rpc"`, ""},
+				doc: "The program duet-rpc on the host.",
+			},
+			{
+				key: "env_from", kind: texts("an array of names", 0, checkVariables), to: at(func(h *Host) *[]string { return &h.EnvFrom }), example: []string{`["ANTHROPIC_API_KEY"]`, ""},
+				doc: "Variables of this machine that go to the host with each connection, for agents there whose env_from names them. Others " +
+					"never go there.",
 			},
 		},
 	}

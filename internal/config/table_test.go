@@ -214,7 +214,7 @@ func TestExamplesHaveEveryKey(t *testing.T) {
 		}
 	}
 	project := filepath.Join(filepath.Dir(file), ".duet.toml")
-	own := regexp.MustCompile(`(?m)^(safe_directories .*|\[(daemon|mcp|checkpoints|automation)\]\n(\w.*\n)*)`)
+	own := regexp.MustCompile(`(?m)^(safe_directories .*|\[(daemon|mcp|checkpoints|automation|hosts\.\w+)\]\n(\w.*\n)*)`)
 	require.NoError(t, os.WriteFile(project, own.ReplaceAll([]byte(text.String()), nil), 0o600))
 	inspected, err := Inspect(project, func(string) string { return "" })
 	require.NoError(t, err)
@@ -234,7 +234,7 @@ var notConfigured = []string{
 	"Config.WaitingGates", "Config.WorktreesWait", "Config.Untrusted", "Config.Notes", "Config.projectFile", "Config.origins", "Config.waiting",
 	"Config.Budget.Turn.Turns", "Config.Budget.Session.Rounds", "Config.Budget.Session.Repeats", "Config.Budget.Day.Rounds", "Config.Budget.Day.Repeats",
 	"Agent.Name", "Agent.Source", "Agent.Trusted", "Agent.FromProject", "Agent.Available", "Agent.Path", "Agent.CLI",
-	"Rule.Source", "Rule.File", "Rule.Line", "Build.Definition.Source", "Gate.Definition.Source", "Trigger.FromProject", "Trigger.File", "Trigger.Line",
+	"Host.Name", "Rule.Source", "Rule.File", "Rule.Line", "Build.Definition.Source", "Gate.Definition.Source", "Trigger.FromProject", "Trigger.File", "Trigger.Line",
 }
 
 // Each field of a record is set by exactly one row.
@@ -249,7 +249,7 @@ func TestEachFieldHasOneRow(t *testing.T) {
 		}
 		rows[k.record][k.to(k.record).Addr().Pointer()]++
 	}
-	require.Len(t, rows, 9)
+	require.Len(t, rows, 10)
 	for record, addresses := range rows {
 		var check func(v reflect.Value, name string)
 		check = func(v reflect.Value, name string) {

@@ -3,8 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -13,15 +11,6 @@ import (
 
 // This file reads a project's database without its hub, for commands. It changes nothing there,
 // and a hub may use the database meanwhile.
-
-// ErrNoDatabase reports that a project has no database yet.
-var ErrNoDatabase = errors.New("this project has no sessions yet")
-
-// HasDatabase reports whether the project has a database.
-func HasDatabase(p project.Project) bool {
-	_, err := os.Lstat(p.Database())
-	return !errors.Is(err, fs.ErrNotExist)
-}
 
 // CheckDatabase checks whether the project's database can be used. tellsTodo reports whether the
 // error names the remedy.

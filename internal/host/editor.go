@@ -70,7 +70,10 @@ func Serve(ctx context.Context, s *hubprocess.Settings) error {
 	defer stopped()
 	ctx, stop := untilSignal(ctx, s, log)
 	defer stop()
-	e := newEditorProcess(s, log)
+	e, err := newEditorProcess(s, log)
+	if err != nil {
+		return err
+	}
 	e.exit = os.Exit
 	e.direct = len(s.Listen) == 0 // the sockets of --listen are for other clients, and the daemon opens them
 	e.run(ctx, transport)
@@ -92,12 +95,16 @@ func ServeThrough(
 	defer stopped()
 	ctx, stop := untilSignal(ctx, s, log)
 	defer stop()
+	process, err := newEditorProcess(s, log)
+	if err != nil {
+		return err
+	}
 	near, far := server.Pipe()
 	relaying, end := context.WithCancel(ctx)
 	defer end()
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { newEditorProcess(s, log).run(relaying, far) })
+	running.Go(func() { process.run(relaying, far) })
 	hub, err := client.Dial(ctx, client.OverTransport(near, frame.LSP),
 		client.WithLogger(slog.New(slog.DiscardHandler)), client.WithResend(relay.KindHubLost))
 	if err != nil {
@@ -147,6 +154,8 @@ type editorProcess struct {
 	exit     func(status int) // ends the process at once; nil: it ends without a limit
 	direct   bool             // the editor is served without a relay until it needs a daemon
 
+	remote *hubprocess.Host // of the project; nil: this machine
+
 	relay *relay.Relay // nil while the editor is served directly
 	rest  *time.Timer  // calls restMemory
 
@@ -157,8 +166,9 @@ type editorProcess struct {
 	failed  time.Time  // when a daemon failed to start, if that is the reason
 }
 
-func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
-	return &editorProcess{settings: s, log: log}
+func newEditorProcess(s *hubprocess.Settings, log *logging.Log) (*editorProcess, error) {
+	remote, err := s.Remote()
+	return &editorProcess{settings: s, log: log, remote: remote}, err
 }
 
 // run relays the editor at the other end of a transport until it leaves or ctx ends.
@@ -180,6 +190,9 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: early.isLong,
 		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: restMemory,
+	}
+	if e.remote != nil {
+		opts.Patience, opts.GiveUp, opts.Lost = hubprocess.LineWithin, 2*e.settings.AnswerWithin, e.remote.Lost()
 	}
 	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
@@ -204,6 +217,9 @@ const startAgainAfter = time.Second
 // editor needs it.
 func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 	wanted := relay.Wanted(ctx) || len(e.settings.Listen) > 0 // which are for other clients
+	if e.remote != nil {
+		return e.connectHost(ctx, wanted)
+	}
 	for {
 		p, err := e.settings.Project()
 		if err != nil {
@@ -252,10 +268,37 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 	}
 }
 
+// connectHost joins the daemon on a host. It starts one as soon as a message of the editor needs it.
+// While the host cannot be reached, requests get the reason, and the relay tries again.
+func (e *editorProcess) connectHost(ctx context.Context, wanted bool) (server.Transport, error) {
+	start := hubprocess.StartNever
+	switch {
+	case wanted:
+		start = hubprocess.StartAlways
+	case e.wasJoined.Load():
+		start = hubprocess.StartUnlessStopped
+	}
+	t, err := e.remote.Connect(ctx, start)
+	switch {
+	case err == nil:
+		e.log.Info("attached to the daemon on a host", "host", e.remote.Name)
+		e.noteFailure(nil, time.Time{})
+		e.wasJoined.Store(true)
+		e.rest.Reset(restAfter)
+		return t, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case hubprocess.IsNone(err) && !wanted:
+		return nil, relay.ErrDormant
+	}
+	e.log.Warn("the daemon on the host cannot be reached", "err", err)
+	return nil, e.unavailable(err)
+}
+
 // arrival returns when another process may have started a daemon, or ctx ends. An editor that
 // never joined one needs none.
 func (e *editorProcess) arrival(ctx context.Context) {
-	p, err := e.settings.Project()
+	p, err := e.settings.Project() // which fails for a host
 	if err != nil || !e.wasJoined.Load() {
 		<-ctx.Done()
 		return
@@ -319,6 +362,9 @@ func (e *editorProcess) issues() (issues []string) {
 
 // whySilent describes a hub that was joined and does not answer.
 func (e *editorProcess) whySilent() string {
+	if e.remote != nil {
+		return e.remote.Silent()
+	}
 	p, err := e.settings.Project()
 	if err != nil {
 		return err.Error()
@@ -382,6 +428,9 @@ func traceOf(log *logging.Log) func(c *server.Conn, sent bool, message []byte) {
 // trustWorkspace trusts the project's file in its current version, because its user trusts the
 // workspace in the editor.
 func trustWorkspace(s *hubprocess.Settings, log *logging.Log) error {
+	if s.Host != "" {
+		return nil // the editor's workspace is another directory
+	}
 	p, err := s.Project()
 	if err != nil {
 		return err

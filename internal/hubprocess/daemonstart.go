@@ -102,7 +102,9 @@ func MayComeYet(err error) bool {
 }
 
 // IsNone reports whether an error of Dial means that there is no hub.
-func IsNone(err error) bool { return errors.As(err, new(*socket.NoListenerError)) }
+func IsNone(err error) bool {
+	return errors.As(err, new(*socket.NoListenerError)) || isLine(err, lineNone)
+}
 
 // startOne starts a daemon and waits until it answers.
 func startOne(ctx context.Context, s *Settings, p project.Project) error {

@@ -2,7 +2,9 @@ package hubprocess
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -22,6 +24,7 @@ type Settings struct {
 	TestMethods bool     // serve the methods for authors of clients, too
 	Listen      []string // paths of more sockets
 	Root        string   // of the project; "": found from the working directory
+	Host        string   // of the project; "": this machine
 	Limits      frame.Limits
 	// AnswerWithin is how long a hub may take to answer a new client.
 	AnswerWithin time.Duration
@@ -33,12 +36,17 @@ type Settings struct {
 	AnyBuild bool
 	// Notice, if set, receives the daemon's message for the user, once.
 	Notice func(text string)
+	// EnvFrom are names and patterns of more variables that the daemon gets for agents.
+	EnvFrom []string
 	// Idle, if set, is the lifetime without clients of a daemon that this process starts.
 	Idle time.Duration
 }
 
-// Project returns the project of the process.
+// Project returns the project of the process. It fails for one on another host.
 func (s *Settings) Project() (project.Project, error) {
+	if s.Host != "" {
+		return project.Project{}, fmt.Errorf("the project is on %s: this needs one of this machine, so leave out --host", s.Host)
+	}
 	return config.Owners(os.Getenv).Find(s.Root)
 }
 
@@ -121,9 +129,9 @@ func (s *Settings) Paths() (Paths, error) {
 // environment returns the notification client.environment with the environment of this process.
 // Without a readable configuration it contains the variables that every agent gets.
 func (s *Settings) environment() []byte {
-	var names []string
+	names := s.EnvFrom
 	if c, err := s.Config(); err == nil {
-		names = c.VariablesFrom()
+		names = slices.Concat(names, c.VariablesFrom())
 	}
 	variables, _ := json.Marshal(clientenv.Collect(os.Environ(), names)) // strings: encoding cannot fail
 	message := []byte(`{"jsonrpc":"2.0","method":"client.environment","params":{"environment":`)

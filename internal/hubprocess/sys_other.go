@@ -2,6 +2,11 @@
 
 package hubprocess
 
-import "os/exec"
+import (
+	"os/exec"
+	"syscall"
+)
+
+func ownSession() *syscall.SysProcAttr { return nil }
 
 func detach(*exec.Cmd) {}

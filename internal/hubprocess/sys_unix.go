@@ -9,11 +9,14 @@ import (
 	"syscall"
 )
 
+// ownSession are the attributes of a process that gets no signal of this terminal, and asks nothing on it.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 // detach lets a process outlive this one and its terminal. The process inherits no files except
 // the first three: a shell's lock or pipe end would otherwise stay open as long as the process
 // lives.
 func detach(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = ownSession()
 	open, _ := os.ReadDir("/dev/fd") // without /dev/fd they stay open
 	for _, file := range open {
 		if fd, err := strconv.Atoi(file.Name()); err == nil && fd > 2 {

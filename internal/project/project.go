@@ -149,6 +149,15 @@ func (p Project) ConfigFile() string { return filepath.Join(p.Root, configName) 
 // Database returns the file of the project's store.
 func (p Project) Database() string { return filepath.Join(p.StateDir, "duet.db") }
 
+// ErrNoDatabase reports that a project has no database yet.
+var ErrNoDatabase = errors.New("this project has no sessions yet")
+
+// HasDatabase reports whether the project has a database.
+func (p Project) HasDatabase() bool {
+	_, err := os.Lstat(p.Database())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Prepare creates the state directory (mode 0700). It may be called again at any time. Errors
 // are those of [Project.Check]; Prepare corrects a mode that lets others in. It refuses a
 // directory on a network file system: SQLite's write-ahead log and file locks do not work there

@@ -190,7 +190,11 @@ func (r *Relay) hubGone(hub *link) (another bool) {
 	}
 	r.hub, r.opening, r.flushing, r.silence = nil, nil, false, ""
 	another = r.shutdown == noShutdown && (!r.drain || len(r.waiting) > 0)
-	answers := r.calls.answerAll(lostUnanswered)
+	lost := lostUnanswered
+	if r.opts.Lost != "" {
+		lost = hubLost(r.opts.Lost)
+	}
+	answers := r.calls.answerAll(lost)
 	if r.shutdown == shutdownAgreed {
 		answers = nil // the editor requested the end
 	}

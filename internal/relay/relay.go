@@ -121,6 +121,11 @@ type Options struct {
 	// answered for a while or its heartbeat is late. Then the editor learns that the hub does
 	// not answer. 0: the relay sends no ping.
 	Silence time.Duration
+	// Lost, if set, is the reason in the error of a request that a lost hub has not answered.
+	Lost string
+	// GiveUp is how long a hub may be silent that owes a message before the relay closes the connection,
+	// for a line that may break without a word. 0: the relay waits.
+	GiveUp time.Duration
 	// Silent, if set, describes a hub that does not answer, and the remedy.
 	Silent func() string
 	// Long, if set, reports whether requests of a method may take long: they continue to wait

@@ -82,7 +82,8 @@ func (r *Relay) watch(hub *link) {
 			timer.Reset(max(soon, after-quiet))
 		}
 		expected = r.expected
-		if r.silence != "" && hub.isStuck() { // it accepts nothing more, so the editor cannot be read
+		isDead := r.opts.GiveUp > 0 && hub.silentFor() >= r.opts.GiveUp
+		if r.silence != "" && (isDead || hub.isStuck()) { // it accepts nothing more, so the editor cannot be read
 			_ = hub.t.Close()
 		}
 		silent := !asked.IsZero() && time.Since(asked) >= r.opts.Silence && quiet >= r.opts.Silence

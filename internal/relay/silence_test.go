@@ -167,3 +167,27 @@ func TestHubFallsSilentAfterIdleTime(t *testing.T) {
 		s.ran <- nil
 	})
 }
+
+// A line that may break without a word is given up, and its requests say that it broke.
+func TestSilentLine(t *testing.T) {
+	s := start(t, impatient, func(o *relay.Options) {
+		o.Silence, o.GiveUp, o.Lost = 100*time.Millisecond, 300*time.Millisecond, "the line to devbox broke"
+	})
+	first, dead := sockets(t)
+	s.hubs <- first
+	line := newWire(t, dead)
+	long := request(1, "long", `{}`)
+	s.send(long)
+	assert.Equal(t, long, line.next())
+	lost := s.next() // the long one waits until the line is given up
+	assert.Equal(t, "1", string(testkit.JSONMember(t, lost, "id")))
+	assert.Equal(t, `"Hub lost: the line to devbox broke"`, string(testkit.JSONMember(t, lost, "error.message")))
+
+	second, theirs := sockets(t)
+	s.hubs <- second
+	again := newWire(t, theirs)
+	s.send(request(2, "quick", `{}`))
+	assert.Equal(t, request(2, "quick", `{}`), again.next())
+	again.send(response(2, `"answered"`))
+	assert.Equal(t, response(2, `"answered"`), s.next())
+}

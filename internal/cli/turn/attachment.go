@@ -23,7 +23,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
-	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -232,34 +231,29 @@ func (f *AttachFlags) Add(cmd *cobra.Command) {
 
 // Read reads the files. args are the prompt's arguments. Text from standard input mentions no
 // files.
-func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
-	Project() (project.Project, error)
-}, args []string,
-) (err error) {
+func (f *AttachFlags) Read(cmd *cobra.Command, root func() (string, error), args []string) (err error) {
 	if f.blocks, err = attachFiles(f.attach); err != nil {
 		return err
 	}
-	return f.Mentioned(s, strings.Join(args, " "), func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) })
+	return f.Mentioned(root, strings.Join(args, " "), func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) })
 }
 
-// Mentioned adds the files of the project that a prompt mentions as @file. note informs the
+// Mentioned adds the files of the project that a prompt mentions as @file. root returns its root, or "" if
+// it is on a host: an agent there reads the file itself. note informs the
 // user of those that are not sent.
-func (f *AttachFlags) Mentioned(s interface {
-	Project() (project.Project, error)
-}, text string, note func(string),
-) error {
+func (f *AttachFlags) Mentioned(root func() (string, error), text string, note func(string)) error {
 	if !strings.Contains(text, "@") {
 		return nil
 	}
-	p, err := s.Project()
-	if err != nil {
+	within, err := root()
+	if within == "" || err != nil {
 		return err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	mentioned, outside := mentionedFiles(text, dir, p.Root)
+	mentioned, outside := mentionedFiles(text, dir, within)
 	for _, path := range outside {
 		note("@" + term.Line(path) + " is outside of the project and is not sent: --attach sends it")
 	}

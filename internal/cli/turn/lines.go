@@ -32,6 +32,9 @@ var lineColors = map[questionKind]string{
 // Note prints a message. It indents all lines but the first, because the text may come from an
 // agent and must not look like another message.
 func (v *View) Note(text string) {
+	if v.Named != nil {
+		text = v.Named(text)
+	}
 	v.aside(term.Lines(v.side, "— "+term.Indented(term.Exact(text))), dim)
 }
 

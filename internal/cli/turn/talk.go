@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -31,7 +32,9 @@ var ErrLeave = errors.New("the user leaves the session")
 type TalkOptions struct {
 	Options
 
-	Dir      string   // where the user's commands run before the session has a turn
+	Dir string // where the user's commands run before the session has a turn
+	// Shell, if set, returns the command that runs a line of the shell in a directory of another machine.
+	Shell    func(ctx context.Context, dir, line string) *exec.Cmd
 	First    string   // the prompt that begins the session here; "": the user writes it
 	History  []string // earlier prompts, the newest last
 	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,11 +95,12 @@ func (t *Talk) runCommand(a *asker, command string) {
 func (t *Talk) runOnTerminal(a *asker, command string, out io.Writer) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	dir := cmp.Or(t.Session.WorkingDir, t.Dir)
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = t.Dir, a.terminal, out, out
-	if t.Session.WorkingDir != "" {
-		cmd.Dir = t.Session.WorkingDir
+	if cmd.Dir = dir; t.Shell != nil {
+		cmd = t.Shell(ctx, dir, command)
 	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.terminal, out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Second // a process in the background may keep the output open
 	done := make(chan struct{})

@@ -28,6 +28,9 @@ import (
 // Markdown block by block. An incomplete block is below in its raw form. A View is not
 // safe for concurrent use.
 type View struct {
+	// Named, if set, completes the commands that a note names.
+	Named func(note string) string
+
 	out, side io.Writer
 	words     *visible.Stream // of the current message; nil: text is printed unchanged
 	rendered  *term.Stream    // used instead of words; nil: Markdown is not rendered

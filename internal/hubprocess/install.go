@@ -1,0 +1,125 @@
+package hubprocess
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// This file copies this program to a host that has none.
+
+// installWithin is how long a copy may take.
+const installWithin = 10 * time.Minute
+
+// probe prints the system of a host, its machine and its home directory, and whether the program $1 is below it.
+const probe = `uname -sm && cd && pwd && if test -x "$1"; then echo there; else echo missing; fi`
+
+// take writes the program that it reads to the file $1 below the home directory, if it runs there. It keeps
+// the three newest ones.
+const take = `set -e
+cd
+umask 077
+mkdir -p "${1%/*}"
+new="$1.$$"
+trap 'rm -f "$new"' EXIT
+gzip -dc >"$new"
+chmod 700 "$new"
+"$new" version >/dev/null
+mv "$new" "$1"
+cd "${1%/*}"
+ls -t | tail -n +4 | while read -r old; do rm -f "./$old"; done`
+
+// machines are the names that uname gives to what Go supports, as GOOS/GOARCH.
+var machines = map[string]string{
+	"Linux x86_64": "linux/amd64", "Linux aarch64": "linux/arm64",
+	"Darwin x86_64": "darwin/amd64", "Darwin arm64": "darwin/arm64",
+	"FreeBSD amd64": "freebsd/amd64", "FreeBSD arm64": "freebsd/arm64",
+}
+
+// install uses a copy of this program on the host from now on, and copies it there unless it is there.
+func (h *Host) install(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, installWithin)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	build := sha256.Sum256([]byte(Build(self)))
+	file := ".cache/duet-rpc/bin/duet-rpc-" + hex.EncodeToString(build[:8])
+	found, err := h.run(ctx, nil, probe, file)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimSpace(found), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[1], "/") {
+		return errors.New("the host prints something before its commands do: let its start files be silent")
+	}
+	own := runtime.GOOS + "/" + runtime.GOARCH
+	if its := machines[lines[0]]; its != own {
+		return fmt.Errorf("the host is %s, and this program is for %s: install duet-rpc %s there", lines[0], own, h.settings.Version)
+	}
+	if lines[2] != "there" {
+		if err := h.copyTo(ctx, self, file); err != nil {
+			return err
+		}
+		if h.settings.Notice != nil {
+			h.settings.Notice(fmt.Sprintf("duet-rpc %s was copied to %s, into ~/.cache/duet-rpc/bin", h.settings.Version, h.Name))
+		}
+	}
+	h.use(strings.TrimSuffix(lines[1], "/") + "/" + file)
+	return nil
+}
+
+// copyTo copies a program to a file below the home directory of the host.
+func (h *Host) copyTo(ctx context.Context, program, file string) error {
+	in, err := os.Open(program)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	from, to := io.Pipe()
+	go func() { // until all is read, or the reader has ended
+		z := gzip.NewWriter(to)
+		_, err := io.Copy(z, in)
+		to.CloseWithError(errors.Join(err, z.Close()))
+	}()
+	defer from.Close()
+	_, err = h.run(ctx, from, take, file)
+	return err
+}
+
+// run runs a script of the shell on the host with arguments, and returns its output.
+func (h *Host) run(ctx context.Context, in io.Reader, script string, args ...string) (string, error) {
+	line := h.Host.CommandLine("sh", append([]string{"-c", script, "sh"}, args...)...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	var out bytes.Buffer
+	errs := &said{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = in, &capped{&out}, errs, ownSession()
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if text := errs.last(); text != "" {
+			err = errors.New(text)
+		}
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// capped drops what exceeds the size of an answer.
+type capped struct{ *bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	const most = 64 << 10
+	c.Buffer.Write(p[:min(len(p), max(0, most-c.Len()))])
+	return len(p), nil
+}

@@ -1,0 +1,373 @@
+package hubprocess
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// This file has the near end of a line to a daemon on another machine: it runs `duet-rpc connect`
+// there (bridge.go) and asks it to connect. After its answer the daemon is at the other end.
+
+// LineWithin is how long a host may take to answer: a line is made, a program starts, and perhaps a
+// daemon.
+const LineWithin = 30 * time.Second
+
+// A Start says whether a process may start a daemon to reach one.
+type Start string
+
+// The values of Start.
+const (
+	StartNever         Start = ""               // only a running daemon counts
+	StartIfUsed        Start = "if_used"        // unless the project has no sessions
+	StartUnlessStopped Start = "unless_stopped" // unless the user has stopped the daemon since
+	StartAlways        Start = "always"
+)
+
+// Kinds of a [LineError].
+const (
+	lineNone      = "none"       // no daemon runs there, and none should start
+	lineNeverUsed = "never_used" // the project there has no sessions
+	lineFailed    = "failed"     // the daemon there cannot be reached, or cannot start
+	lineBroken    = "broken"     // nothing that understands the request answered
+	lineMissing   = "missing"    // there is no duet-rpc on the host
+	lineOther     = "other"      // duet-rpc there speaks another version of the protocol
+)
+
+// A LineError reports that the daemon on a host cannot be reached.
+type LineError struct {
+	Host string
+	Kind string // one of the kinds of a line
+	Text string // what the host says; third-party text
+}
+
+func (e *LineError) Error() string { return e.Host + ": " + visible.ForTerminal().Line(e.Text) }
+
+// connectRequest is the first message on a line, and connectAnswer the answer.
+type (
+	connectRequest struct {
+		Start       Start                 `json:"start"`
+		Notices     bool                  `json:"notices"` // the user sees notices
+		Environment clientenv.Environment `json:"environment,omitempty"`
+	}
+	connectAnswer struct {
+		Version  string   `json:"version"`
+		Protocol int      `json:"protocol"`
+		Root     string   `json:"root"`  // of the project, absolute
+		Notes    []string `json:"notes"` // on the choice of the project
+		Notice   string   `json:"notice"`
+	}
+	connectRefusal struct {
+		Message string `json:"message"`
+		Data    struct {
+			Kind string `json:"kind"`
+		} `json:"data"`
+	}
+)
+
+// The requests of a line.
+const (
+	connectMethod  = "host.connect"
+	describeMethod = "host.describe"
+)
+
+// A Description is what a host says of itself. It is third-party text.
+type Description struct {
+	Version    string   `json:"version"` // of duet-rpc
+	Protocol   int      `json:"protocol"`
+	System     string   `json:"system"` // such as linux/amd64
+	Processors int      `json:"processors"`
+	Load       *float64 `json:"load,omitempty"` // of the last minute; absent: unknown
+	Projects   int      `json:"projects"`
+	Sessions   int      `json:"sessions"`
+	Git        string   `json:"git"`    // its version; "": it is missing
+	Agents     []string `json:"agents"` // those that are installed
+}
+
+// A Host connects a process to the project's daemon on a host. It may be used by any goroutine.
+type Host struct {
+	config.Host
+	settings *Settings
+	root     string // as the host gets it
+	process  *client.Process
+	said     *said
+
+	mu       sync.Mutex
+	answered connectAnswer // the last one
+}
+
+// Remote returns the host of --host; nil if the project is on this machine.
+func (s *Settings) Remote() (*Host, error) {
+	if s.Host == "" {
+		return nil, nil
+	}
+	h, err := config.HostNamed(s.Host, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	here := ""
+	if s.Root == "" {
+		own := *s
+		own.Host = ""
+		p, err := own.Project()
+		if err != nil {
+			return nil, err
+		}
+		here = filepath.ToSlash(p.Root)
+	}
+	host := &Host{Host: h, settings: s, root: h.Root(s.Root, here), said: &said{}}
+	host.use(h.Program)
+	return host, nil
+}
+
+// use sets the program that runs on the host.
+func (h *Host) use(program string) {
+	h.Program = program
+	line := h.CommandLine("connect")
+	h.process = client.Command(line[0], line[1:]...)
+	h.process.Stderr = h.said
+	h.process.SysProcAttr = ownSession() // a C-c on this terminal is not for the line
+}
+
+// CommandLine returns the command of this machine that runs a command of duet-rpc for the project
+// there.
+func (h *Host) CommandLine(args ...string) []string {
+	return h.Host.CommandLine(h.Program, append([]string{"--root", h.root}, args...)...)
+}
+
+// Project returns the root of the project there and notes on its choice, as the host answered last.
+// Both are third-party text.
+func (h *Host) Project() (root string, notes []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answered.Root, h.answered.Notes
+}
+
+// Dial returns a client of the daemon there. It reconnects as one of [Dial] does.
+func (h *Host) Dial(ctx context.Context, start Start, opts ...client.Option) (*client.Client, error) {
+	var problem error
+	open := func(ctx context.Context) (server.Transport, error) {
+		t, err := h.Connect(ctx, start)
+		problem = err
+		return t, err
+	}
+	c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil && problem != nil {
+		err = problem
+	}
+	return c, err
+}
+
+// Connect makes a line and connects it to the daemon there. The error is a [*LineError] if that fails.
+func (h *Host) Connect(ctx context.Context, start Start) (server.Transport, error) {
+	request := connectRequest{Start: start, Notices: h.settings.Notice != nil, Environment: clientenv.Only(os.Environ(), h.EnvFrom)}
+	var answer connectAnswer
+	t, err := h.askOwn(ctx, connectMethod, request, func() (string, int) { return answer.Version, answer.Protocol }, &answer)
+	if err != nil {
+		return nil, err
+	}
+	if answer.Notice != "" && h.settings.Notice != nil {
+		h.settings.Notice(answer.Notice)
+	}
+	h.mu.Lock()
+	h.answered = answer
+	h.mu.Unlock()
+	return t, nil
+}
+
+// Describe asks the host for a description of itself. The error is a [*LineError].
+func (h *Host) Describe(ctx context.Context) (d Description, err error) {
+	t, err := h.askOwn(ctx, describeMethod, struct{}{}, func() (string, int) { return d.Version, d.Protocol }, &d)
+	if err == nil {
+		t.Close()
+	}
+	return d, err
+}
+
+// askOwn is ask of a duet-rpc that speaks this version of the protocol: it copies this program to the host if
+// there is none. version returns what the answer says.
+func (h *Host) askOwn(ctx context.Context, method string, request any, version func() (string, int), answer any) (server.Transport, error) {
+	for copied := false; ; copied = true {
+		t, err := h.ask(ctx, method, request, answer)
+		if err == nil {
+			its, protocol := version()
+			if protocol == Protocol {
+				return t, nil
+			}
+			t.Close()
+			err = &LineError{Host: h.Name, Kind: lineOther, Text: fmt.Sprintf("duet-rpc %s there speaks protocol %d, this duet-rpc %s protocol %d",
+				its, protocol, h.settings.Version, Protocol)}
+		}
+		if copied || !isLine(err, lineMissing) && !isLine(err, lineOther) {
+			return nil, err
+		}
+		if failed := h.install(ctx); failed != nil {
+			line, _ := errors.AsType[*LineError](err)
+			return nil, &LineError{Host: h.Name, Kind: line.Kind, Text: line.Text + "; it was not copied there: " + failed.Error()}
+		}
+	}
+}
+
+// ask makes a line, sends its request and reads the answer, within [LineWithin].
+func (h *Host) ask(ctx context.Context, method string, request, answer any) (server.Transport, error) {
+	within, cancel := context.WithTimeout(ctx, LineWithin)
+	defer cancel()
+	h.said.forget()
+	t, err := h.process.Open(within)
+	if err != nil {
+		return nil, &LineError{Host: h.Name, Kind: lineBroken, Text: err.Error()}
+	}
+	stop := context.AfterFunc(within, func() { t.Close() })
+	err = h.exchange(t, method, request, answer)
+	if !stop() && err == nil {
+		err = within.Err()
+	}
+	if err == nil {
+		err = t.SetReadDeadline(time.Time{})
+	}
+	if err == nil {
+		return t, nil
+	}
+	t.Close()
+	refused, isRefused := errors.AsType[*LineError](err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case isRefused:
+		return nil, refused
+	case within.Err() != nil:
+		err = fmt.Errorf("no answer within %v", LineWithin)
+	}
+	return nil, h.broken(err, t.Wait())
+}
+
+func (h *Host) exchange(t server.Transport, method string, request, answer any) error {
+	params, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"method":%q,"params":%s}`, method, params)
+	if _, err := t.Write(frame.Append(nil, frame.LSP, message)); err != nil {
+		return err
+	}
+	var m frame.Message
+	begin := &beginning{Reader: t}
+	if err := frame.NewReader(begin, frame.LSP, frame.Limits{}).Next(&m); err != nil {
+		if len(begin.kept) > 0 && !bytes.HasPrefix(begin.kept, []byte("Content-")) {
+			return fmt.Errorf("the host writes %.60q before an answer: let its start files write nothing", begin.kept)
+		}
+		return err
+	}
+	if m.Error != nil {
+		var refusal connectRefusal
+		_ = json.Unmarshal(m.Error, &refusal) // whatever it is, it is a refusal
+		kind := refusal.Data.Kind
+		if kind != lineNone && kind != lineNeverUsed {
+			kind = lineFailed
+		}
+		return &LineError{Host: h.Name, Kind: kind, Text: refusal.Message}
+	}
+	return json.Unmarshal(m.Result, answer)
+}
+
+// notFound is the exit status of a shell and of programs that start others for a program that they
+// do not find.
+const notFound = 127
+
+// broken returns why a line broke before there was an answer.
+func (h *Host) broken(err, status error) *LineError {
+	e := &LineError{Host: h.Name, Kind: lineBroken, Text: h.said.last()}
+	exit, isExit := errors.AsType[*exec.ExitError](status)
+	switch {
+	case isExit && exit.ExitCode() == notFound:
+		e.Kind, e.Text = lineMissing, fmt.Sprintf("there is no program %s", h.Program)
+	case e.Text != "":
+	case isExit && errors.Is(err, io.EOF):
+		e.Text = fmt.Sprintf("%s ended without an answer (%v)", h.Command[0], status)
+	default:
+		e.Text = err.Error()
+	}
+	return e
+}
+
+// Lost is the reason in the error of a request that was on a line when it broke.
+func (h *Host) Lost() string {
+	return "the line to " + h.Name + " broke before an answer came; the request may have been carried out there, so look before you send it again"
+}
+
+// Silent describes a line on which nothing comes.
+func (h *Host) Silent() string {
+	return "the line to " + h.Name + " is silent; the agents there go on"
+}
+
+// IsBroken reports whether an error means that a host could not be reached at all: the next attempt may.
+func IsBroken(err error) bool { return isLine(err, lineBroken) }
+
+// IsNeverUsed reports whether an error means that a project on a host has no sessions yet.
+func IsNeverUsed(err error) bool { return isLine(err, lineNeverUsed) }
+
+func isLine(err error, kind string) bool {
+	line, ok := errors.AsType[*LineError](err)
+	return ok && line.Kind == kind
+}
+
+// beginning keeps the first bytes that are read.
+type beginning struct {
+	io.Reader
+	kept []byte
+}
+
+func (b *beginning) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.kept = append(b.kept, p[:min(n, max(0, 100-len(b.kept)))]...)
+	return n, err
+}
+
+// said keeps the end of what a line's command writes to its standard error.
+type said struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+const mostSaid = 4 << 10
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = append(s.kept, p...)
+	if over := len(s.kept) - mostSaid; over > 0 {
+		s.kept = append(s.kept[:0], s.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (s *said) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = nil
+}
+
+// last returns the last line.
+func (s *said) last() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(s.kept), []byte("\n"))
+	return strings.ToValidUTF8(string(bytes.TrimSpace(lines[len(lines)-1])), "\uFFFD")
+}
