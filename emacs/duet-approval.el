@@ -526,9 +526,12 @@ Without a question, or when called twice in a row, show the menu of Duet."
           (command (duet-approval-command approval)))
       (if (and command (equal text (concat "the command " command)))
           "this command"
-        (duet-approval-line
-         ;; The server writes the home directory in full.
-         (string-replace (concat " " (expand-file-name "~/")) " ~/" text))))))
+        (duet-approval-always--line text)))))
+
+(defun duet-approval-always--line (text)
+  "Return TEXT of the server about a rule as one line."
+  ;; The server writes the home directory in full.
+  (duet-approval-line (string-replace (concat " " (expand-file-name "~/")) " ~/" text)))
 
 (defun duet-approval-always--what (approval)
   "Return in words the tool, or the command, that a rule for APPROVAL allows."
@@ -565,24 +568,18 @@ It allows the same as `duet-approval-always'."
          (words (duet-approval-words scope))
          (text (duet-get-string rule :text))
          (pattern (duet-get-string rule :pattern))
+         ;; The same words as in VS Code; the rule is in those of the server.
+         (says (concat "Allowed without a question: "
+                       (if text (duet-approval-always--line text)
+                         (format "%s, in this %s" (duet-approval-always--what approval) scope))))
          (given (and pattern
-                     (string-trim
-                      (read-string (format "%s, %s: " words
-                                           (if (equal (duet-get-string rule :covers) "files")
-                                               (format "%s of files" (duet-approval-tool approval))
-                                             "the command"))
-                                   pattern)))))
+                     (string-trim (read-string (concat says "\nPattern: ") pattern)))))
     (unless (duet-approval-connection approval)
       (user-error "%s: answered meanwhile" (duet-approval-name approval)))
     (when (equal given "")
       (user-error "Not answered: choose what the rule is for"))
     (if (or given
-            (y-or-n-p (format "%s: %s? " words
-                              (if text
-                                  (duet-approval-line
-                                   (replace-regexp-in-string ", in this \\(?:session\\|project\\)\\'"
-                                                             "" text))
-                                (duet-approval-always--what approval)))))
+            (y-or-n-p (concat says "? ")))
         (apply #'duet-approval-send approval "approve"
                (format "Allowed, %s" (downcase words))
                :type "function_call" :scope (symbol-name scope)
