@@ -219,7 +219,8 @@ WORDS are the message after success.  This does not wait.  If it fails, the
 question stays open."
   (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
-         (name (duet-approval-name approval))
+         (input (plist-get params :updated_input))
+         (name (duet-approval-name (if input (duet-approval--edited approval input) approval)))
          (connection (duet-approval-connection approval))
          (model (duet-connection-model connection)))
     (puthash id t duet-approval--sending)
@@ -253,6 +254,20 @@ question stays open."
                             approval 'not-sent)
        (message "Duet: not answered; the question still waits: %s"
                 (duet-connection-error-text err))))))
+
+(defun duet-approval--edited (approval input)
+  "Return a copy of APPROVAL with INPUT, a table, as the input of its tool."
+  (let* ((copy (copy-sequence approval))
+         (members (cl-loop for name being the hash-keys of input using (hash-values value)
+                           nconc (list (intern (concat ":" (format "%s" name))) value)))
+         (old (duet-approval-command approval)))
+    (setf (duet-approval-data copy)
+          (append (list :tool_input members) (duet-approval-data approval)))
+    ;; The title of a tool call may be its command.
+    (when-let ((new (and old (duet-approval-title copy) (duet-approval-command copy))))
+      (setf (duet-approval-title copy)
+            (string-replace old new (duet-approval-title copy))))
+    copy))
 
 (defun duet-approval--forget (model approval)
   "Remove APPROVAL from MODEL, if no event has done so.
