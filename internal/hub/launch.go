@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
@@ -306,7 +306,7 @@ func (h *Hub) fork(t store.Tx, from domain.Session, at domain.Turn, id, mode str
 }
 
 // forkMark ends the title of a fork.
-var forkMark = regexp.MustCompile(` \(fork of \d+\)$`)
+var forkMark = lazyregexp.New(` \(fork of \d+\)$`)
 
 // forkTitle returns the title of a fork, which lists tell from that of the other session. Without a title
 // a session is called by its first prompt, which the fork has of its own.
@@ -314,7 +314,7 @@ func forkTitle(from domain.Session) string {
 	if from.Title == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s (fork of %d)", forkMark.ReplaceAllString(from.Title, ""), from.ID)
+	return fmt.Sprintf("%s (fork of %d)", forkMark().ReplaceAllString(from.Title, ""), from.ID)
 }
 
 // forkMode sets the mode of a fork's first turn, or resets it to one that grants no permission of the
