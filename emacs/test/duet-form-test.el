@@ -72,8 +72,9 @@
                    "one of 30 choices"))))
 
 (ert-deftest duet-form-test-back ()
-  "The command to go back is an error outside a form."
-  (should-error (call-interactively #'duet-form--back) :type 'user-error))
+  "The commands to go back and to discard are errors outside a form."
+  (should-error (call-interactively #'duet-form--back) :type 'user-error)
+  (should-error (call-interactively #'duet-form--discard) :type 'user-error))
 
 (ert-deftest duet-form-test-quit ()
   "After \\`C-g' nothing is decided, and the form keeps its values."
