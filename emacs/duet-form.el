@@ -210,7 +210,7 @@ KEPT says that the form has the values of an earlier start."
                 ((nth 2 field) "")
                 (t ", or nothing"))
           (substitute-command-keys
-           (if kept "; \\<duet-form--map>\\[duet-form--discard] discards what you typed before): "
+           (if kept "; \\<duet-form--map>\\[duet-form--discard] discards all): "
              "; \\<duet-form--map>\\[duet-form--back] goes back): "))))
 
 (defun duet-form--read (field value wrong &optional drafts kept)
