@@ -219,7 +219,8 @@ WORDS are the message after success.  This does not wait.  If it fails, the
 question stays open."
   (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
-         (name (duet-approval-name approval))
+         (input (plist-get params :updated_input))
+         (name (duet-approval-name (if input (duet-approval--edited approval input) approval)))
          (connection (duet-approval-connection approval))
          (model (duet-connection-model connection)))
     (puthash id t duet-approval--sending)
@@ -253,6 +254,20 @@ question stays open."
                             approval 'not-sent)
        (message "Duet: not answered; the question still waits: %s"
                 (duet-connection-error-text err))))))
+
+(defun duet-approval--edited (approval input)
+  "Return a copy of APPROVAL with INPUT, a table, as the input of its tool."
+  (let* ((copy (copy-sequence approval))
+         (members (cl-loop for name being the hash-keys of input using (hash-values value)
+                           nconc (list (intern (concat ":" (format "%s" name))) value)))
+         (old (duet-approval-command approval)))
+    (setf (duet-approval-data copy)
+          (append (list :tool_input members) (duet-approval-data approval)))
+    ;; The title of a tool call may be its command.
+    (when-let ((new (and old (duet-approval-title copy) (duet-approval-command copy))))
+      (setf (duet-approval-title copy)
+            (string-replace old new (duet-approval-title copy))))
+    copy))
 
 (defun duet-approval--forget (model approval)
   "Remove APPROVAL from MODEL, if no event has done so.
@@ -526,9 +541,12 @@ Without a question, or when called twice in a row, show the menu of Duet."
           (command (duet-approval-command approval)))
       (if (and command (equal text (concat "the command " command)))
           "this command"
-        (duet-approval-line
-         ;; The server writes the home directory in full.
-         (string-replace (concat " " (expand-file-name "~/")) " ~/" text))))))
+        (duet-approval-always--line text)))))
+
+(defun duet-approval-always--line (text)
+  "Return TEXT of the server about a rule as one line."
+  ;; The server writes the home directory in full.
+  (duet-approval-line (string-replace (concat " " (expand-file-name "~/")) " ~/" text)))
 
 (defun duet-approval-always--what (approval)
   "Return in words the tool, or the command, that a rule for APPROVAL allows."
@@ -565,24 +583,18 @@ It allows the same as `duet-approval-always'."
          (words (duet-approval-words scope))
          (text (duet-get-string rule :text))
          (pattern (duet-get-string rule :pattern))
+         ;; The same words as in VS Code; the rule is in those of the server.
+         (says (concat "Allowed without a question: "
+                       (if text (duet-approval-always--line text)
+                         (format "%s, in this %s" (duet-approval-always--what approval) scope))))
          (given (and pattern
-                     (string-trim
-                      (read-string (format "%s, %s: " words
-                                           (if (equal (duet-get-string rule :covers) "files")
-                                               (format "%s of files" (duet-approval-tool approval))
-                                             "the command"))
-                                   pattern)))))
+                     (string-trim (read-string (concat says "\nPattern: ") pattern)))))
     (unless (duet-approval-connection approval)
       (user-error "%s: answered meanwhile" (duet-approval-name approval)))
     (when (equal given "")
       (user-error "Not answered: choose what the rule is for"))
     (if (or given
-            (y-or-n-p (format "%s: %s? " words
-                              (if text
-                                  (duet-approval-line
-                                   (replace-regexp-in-string ", in this \\(?:session\\|project\\)\\'"
-                                                             "" text))
-                                (duet-approval-always--what approval)))))
+            (y-or-n-p (concat says "? ")))
         (apply #'duet-approval-send approval "approve"
                (format "Allowed, %s" (downcase words))
                :type "function_call" :scope (symbol-name scope)

@@ -394,7 +394,7 @@ and show the message WORDS."
     (duet-diff--decide file file "accept")))
 
 (defun duet-diff-revert ()
-  "Revert the change at point in its file.
+  "Revert the change at point in its file, without a question.
 \\<duet-diff-mode-map>\\[duet-diff-undo] undoes it."
   (interactive nil duet-diff-mode)
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
@@ -404,10 +404,9 @@ and show the message WORDS."
     (let ((part (duet-diff--part file item)))
       (if (eq part file) (duet-diff-revert-file)
         (duet-diff--check file t)
-        (if (y-or-n-p (format "Take this change back, in %s on the disk? " (duet-diff--name file)))
-            (duet-diff--decide file part "revert"
-                               (format "Reverted in %s" (duet-diff--name file)))
-          (message "Nothing reverted"))))))
+        (duet-diff--decide file part "revert"
+                           (format "Reverted in %s; %s puts it back" (duet-diff--name file)
+                                   (duet-look-key #'duet-diff-undo 'duet-diff-mode-map)))))))
 
 (defun duet-diff-revert-file ()
   "Revert the file at point to its state before the turn.
@@ -445,15 +444,12 @@ Put a reverted change back into its file."
            (back (eq (duet-diff--decision file item) 'reverted))
            (name (duet-diff--name file)))
       (duet-diff--check file back)
-      (if (or (not back)
-              (y-or-n-p (format "Put this change into %s again, on the disk? " name)))
-          (let ((items (if (eq part file) (duet-diff--changes file) (list part))))
-            (setq duet-diff--decided
-                  (cl-remove-if (lambda (item) (memq (duet-diff--place item) items))
-                                duet-diff--decided))
-            (duet-diff--send file part "reopen"
-                             (lambda () (when back (message "Put back into %s" name)))))
-        (message "It stays reverted")))))
+      (let ((items (if (eq part file) (duet-diff--changes file) (list part))))
+        (setq duet-diff--decided
+              (cl-remove-if (lambda (item) (memq (duet-diff--place item) items))
+                            duet-diff--decided))
+        (duet-diff--send file part "reopen"
+                         (lambda () (when back (message "Put back into %s" name))))))))
 
 
 ;;;; Visiting files

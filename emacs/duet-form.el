@@ -8,7 +8,7 @@
 ;; An agent may ask the user to fill in a form.  The minibuffer reads each field, and
 ;; shows the whole form before it is sent.  An agent may also ask the user to open an
 ;; address, which needs the user's consent here.  Fields are checked here, and by the
-;; server.  Values are kept until the question is answered.
+;; server.  Values are kept until the question is answered, also after C-g.
 
 ;;; Code:
 
@@ -24,6 +24,9 @@
 
 (defvar duet-form--values (make-hash-table :test #'equal)
   "Values so far: a table by the names of fields for each question's id.")
+
+(defvar duet-form--drafts (make-hash-table :test #'equal)
+  "Texts of fields that the user has not finished, like `duet-form--values'.")
 
 (defun duet-form-p (data)
   "Return non-nil if the question in DATA is a form."
@@ -143,14 +146,24 @@ Each is a list (NAME SCHEMA REQUIRED)."
 (defvar duet-form--map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-b") #'duet-form--back)
+    (define-key map (kbd "C-c C-k") #'duet-form--discard)
     map)
   "Keymap that precedes the minibuffer's while the user fills in a form.")
 
 (defun duet-form--back ()
   "Go back to the previous field."
   (interactive)
+  (duet-form--leave 'duet-form--back))
+
+(defun duet-form--discard ()
+  "Discard all values, and begin again with those of the agent."
+  (interactive)
+  (duet-form--leave 'duet-form--discard))
+
+(defun duet-form--leave (step)
+  "Leave the current field for STEP, a symbol."
   (condition-case nil
-      (throw 'duet-form--back 'duet-form--back)
+      (throw 'duet-form--leave step)
     (no-catch (user-error "No form here"))))
 
 (defun duet-form--within-p (number schema least most)
@@ -186,9 +199,10 @@ If TEXT is invalid, signal a `user-error' with the reason as a sentence."
                                 :false-object :json-false)
            (json-error (user-error "%s is not JSON" text)))))))
 
-(defun duet-form--prompt (field default problem)
+(defun duet-form--prompt (field default problem &optional kept)
   "Return the prompt for FIELD; empty input means DEFAULT, if non-nil.
-PROBLEM is the reason for asking again, a sentence for the line above, or nil."
+PROBLEM is the reason for asking again, a sentence for the line above, or nil.
+KEPT says that the form has the values of an earlier start."
   (concat (if problem (concat (propertize problem 'face 'duet-failed) "\n") "")
           (duet-form--label field) " ("
           (duet-form--expects (nth 1 field))
@@ -196,21 +210,30 @@ PROBLEM is the reason for asking again, a sentence for the line above, or nil."
                 ((nth 2 field) "")
                 (t ", or nothing"))
           (substitute-command-keys
-           "; \\<duet-form--map>\\[duet-form--back] goes back): ")))
+           (if kept "; \\<duet-form--map>\\[duet-form--discard] discards all): "
+             "; \\<duet-form--map>\\[duet-form--back] goes back): "))))
 
-(defun duet-form--read (field value wrong)
+(defun duet-form--read (field value wrong &optional drafts kept)
   "Read FIELD, whose value is VALUE or nil, in the minibuffer.
-Return the text, or the symbol `duet-form--back'.  WRONG is the invalid
-input before and the reason, (TEXT . SENTENCE), or nil."
+Return the text, or one of the symbols `duet-form--back' and
+`duet-form--discard'.  WRONG is the invalid input before and the reason,
+\(TEXT . SENTENCE), or nil.  DRAFTS is a table of unfinished texts, or nil.
+KEPT is as for `duet-form--prompt'."
   (let* ((schema (nth 1 field))
          (known (and value (duet-form--words field value)))
          (chosen (memq (duet-form--kind schema) '(boolean choice)))
-         (initial (or (car wrong) known))
-         (prompt (duet-form--prompt field (and chosen known) (cdr wrong))))
-    (catch 'duet-form--back
+         (draft (and drafts (not chosen) (gethash (car field) drafts)))
+         (initial (or (car wrong) draft known))
+         (prompt (duet-form--prompt field (and chosen known) (cdr wrong) kept)))
+    (catch 'duet-form--leave
       (minibuffer-with-setup-hook
           (lambda ()
-            (use-local-map (make-composed-keymap duet-form--map (current-local-map))))
+            (use-local-map (make-composed-keymap duet-form--map (current-local-map)))
+            (when drafts
+              (add-hook 'minibuffer-exit-hook
+                        (lambda ()
+                          (puthash (car field) (minibuffer-contents-no-properties) drafts))
+                        nil t)))
         (pcase (duet-form--kind schema)
           ('boolean (completing-read prompt '("yes" "no") nil t nil nil
                                      (or known (if (nth 2 field) "yes" ""))))
@@ -233,11 +256,14 @@ input before and the reason, (TEXT . SENTENCE), or nil."
 (defun duet-form-fill (id data)
   "Let the user fill in the form in DATA of the question ID.
 Return a table of its values, or one of the symbols `decline' and `cancel'.
-After \\`C-g' the question stays open, and the values are kept."
+After \\`C-g' the question stays open.  The form then starts with the values so
+far, and with the text of the unfinished field; a key discards them."
   (let* ((fields (or (duet-form-fields data)
                      (user-error "This form is too long to fill in here")))
-         (values (or (gethash id duet-form--values)
-                     (puthash id (duet-form--defaults fields) duet-form--values)))
+         (kept (gethash id duet-form--values))
+         (values (or kept (puthash id (duet-form--defaults fields) duet-form--values)))
+         (drafts (or (gethash id duet-form--drafts)
+                     (puthash id (make-hash-table :test #'equal) duet-form--drafts)))
          (at 0) wrong answer)
     (while (null answer)
       (if (= at (length fields))
@@ -248,10 +274,17 @@ After \\`C-g' the question stays open, and the values are kept."
             (?c (setq answer 'cancel))
             (_ (signal 'quit nil)))
         (let* ((field (nth at fields))
-               (text (duet-form--read field (gethash (car field) values) wrong)))
+               (text (duet-form--read field (gethash (car field) values) wrong drafts
+                                      (and kept (= at 0)))))
           (setq wrong nil)
+          (unless (eq text 'duet-form--back) (remhash (car field) drafts))
           (cond
            ((eq text 'duet-form--back) (setq at (max 0 (1- at))))
+           ((eq text 'duet-form--discard)
+            (clrhash drafts)
+            (setq kept nil
+                  values (puthash id (duet-form--defaults fields) duet-form--values)
+                  at 0))
            ((and (string-empty-p text) (not (nth 2 field)))
             (remhash (car field) values)
             (setq at (1+ at)))
@@ -277,7 +310,8 @@ After \\`C-g' the question stays open, and the values are kept."
 
 (defun duet-form-forget (id)
   "Forget the values for the question ID."
-  (remhash id duet-form--values))
+  (remhash id duet-form--values)
+  (remhash id duet-form--drafts))
 
 (defun duet-form-open (data)
   "Ask whether to open the address in DATA; open it if the user agrees.

@@ -132,7 +132,7 @@ It shows the state of the session; it is empty if SESSION is nil."
               (1 . ,(duet-gates-header session))
               (6 . ,(when-let ((used (plist-get usage :context_used))
                                (size (plist-get usage :context_size)))
-                      (format "context %d%%" (round (* 100.0 used) (max 1 size)))))
+                      (format "context %d %%" (round (* 100.0 used) (max 1 size)))))
               (8 . ,(when-let ((in (plist-get usage :input_tokens))
                                (out (plist-get usage :output_tokens)))
                       (format "%s in %s out" (duet-header-number in)

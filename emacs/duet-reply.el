@@ -61,6 +61,7 @@ in each transcript."
     (define-key map (kbd "M-RET") #'duet-reply-newline)
     (define-key map (kbd "C-c C-k") #'duet-reply-clear)
     (define-key map (kbd "C-c C-e") #'duet-reply-compose)
+    (define-key map (kbd "<backtab>") #'duet-next-mode)
     ;; The same commands as j and w above the box.
     (define-key map (kbd "C-c C-j") #'duet-approval-next)
     (define-key map (kbd "C-c C-w") #'duet-approvals)

@@ -162,6 +162,27 @@ Request them from the server, since the known ones may be old, and wait for
   (duet-settings--set session (list :mode mode)
                       (concat "Mode: " (duet-session-mode-name session mode))))
 
+(defun duet-next-mode (session)
+  "Set the permission mode of the agent of SESSION to the next of Duet's modes.
+The mode without questions is left out."
+  (interactive (list (duet-settings--session-of-prompt))
+               duet-transcript-mode duet-compose-mode)
+  (let* ((known (mapcar (lambda (mode) (duet-get-string mode :id))
+                        (or (duet-session-modes session) (duet-settings--modes-of session))))
+         (modes (cl-remove-if-not (lambda (mode) (member mode known))
+                                  '("default" "acceptEdits" "plan")))
+         (at (cl-position (or (duet-session-mode session) "default") modes :test #'equal)))
+    (unless modes
+      (user-error "The agent has none of Duet's modes; `/mode' sets one of its own"))
+    (duet-set-mode session (nth (mod (1+ (or at -1)) (length modes)) modes))))
+
+(defun duet-settings--session-of-prompt ()
+  "Return the session that gets the prompt in the current buffer."
+  (when (and (derived-mode-p 'duet-compose-mode)
+             (or (null (bound-and-true-p duet-session)) (bound-and-true-p duet-compose--turn)))
+    (user-error "Begin the prompt with /mode to choose the mode of a new session"))
+  (duet-actions-session))
+
 
 ;;;; Models
 

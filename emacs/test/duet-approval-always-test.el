@@ -17,8 +17,13 @@
       (duet-test-typing "C-a C-k RET"
         (duet-test-should-say "Not answered"
           (duet-test-press "s" #'duet-approval-always)))
-      (duet-test-should-quit "C-g"
-        (duet-test-press "s" #'duet-approval-always))
+      (let (prompt)
+        (minibuffer-with-setup-hook (lambda () (setq prompt (minibuffer-prompt)))
+          (duet-test-should-quit "C-g"
+            (duet-test-press "s" #'duet-approval-always)))
+        ;; VS Code has the same words.
+        (should (equal (substring-no-properties prompt)
+                       "Allowed without a question: the command echo 1, in this session\nPattern: ")))
       (should-not (duet-approval-sending-p approval))
       (duet-test-typing "RET" (duet-test-press "s" #'duet-approval-always))
       (duet-test-wait-for (duet-test-heard "^Allowed, always in this session")))

@@ -239,6 +239,26 @@ The JSON has only the other members of the input."
     (should (string-suffix-p "demo.txt" (duet-get-string (duet-test-approval connection approval)
                                                          :updated_input :file_path)))))
 
+(ert-deftest duet-approval-view-test-edited-command ()
+  "After a command was allowed with an edit, Emacs shows the command that runs."
+  (duet-test-with-question (connection session approval) "permit:1"
+    (duet-approvals)
+    (duet-test-press "e" #'duet-approval-edit)
+    (erase-buffer)
+    (insert "echo seven")
+    (duet-test-press "C-c C-c" #'duet-approval-edit-send)
+    (duet-test-wait-for (duet-test-heard "^Allowed with your edit: Bash \\(\\$ \\)?echo seven$"))
+    (duet-test-wait-for-state session 'completed)
+    (let ((buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "^● Bash echo seven")
+      (should-not (string-match-p "echo 1" (duet-test-text buffer)))))
+  ;; The title of the call may be the command.
+  (let ((approval (make-duet-approval :id "a" :type "function_call" :title "`echo 1`"
+                                      :data '(:tool_name "Bash" :tool_input (:command "echo 1")))))
+    (should (equal (duet-approval-name
+                    (duet-approval--edited approval #s(hash-table test equal data ("command" "echo 2"))))
+                   "`echo 2`"))))
+
 (ert-deftest duet-approval-view-test-edit-decided-elsewhere ()
   "An edit says that another client has answered the question; its text stays."
   (duet-test-with-question (connection session approval) "hello"

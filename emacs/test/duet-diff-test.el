@@ -337,7 +337,7 @@ REGEXP matches the message."
       (should (equal (duet-diff-test-read "f.txt") after)))))
 
 (ert-deftest duet-diff-test-asks ()
-  "A change of a file on disk needs a confirmation; the answer no keeps the file."
+  "A file is reverted after a confirmation, and one change at once; a key undoes both."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(2 . "two\n") '(20 . "twenty\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
@@ -346,21 +346,18 @@ REGEXP matches the message."
             (yes nil))
         (cl-letf (((symbol-function 'y-or-n-p)
                    (lambda (prompt) (push prompt asked) yes)))
-          (duet-diff-test-press "k" #'duet-diff-revert)
           (duet-diff-test-press "K" #'duet-diff-revert-file)
           (should (equal (funcall text) after))
-          (setq yes t)
+          (should (= (length asked) 1))
+          (should (string-match-p "f\\.txt\\? \\'" (car asked)))
           (duet-diff-test-press "k" #'duet-diff-revert)
           (should-not (equal (funcall text) after))
-          (setq yes nil)
-          (duet-diff-test-press "u" #'duet-diff-undo)
-          (should-not (equal (funcall text) after))
-          (setq yes t)
+          (should (duet-test-heard "^Reverted in f\\.txt; u puts it back$"))
           ;; Point has moved to the next hunk and back.
           (duet-diff-test-press "u" #'duet-diff-undo)
           (should (equal (funcall text) after))
-          (should (= (length asked) 5))
-          (should (cl-every (lambda (prompt) (string-match-p "f\\.txt.*\\? \\'" prompt)) asked)))
+          (should (duet-test-heard "^Put back into f\\.txt$"))
+          (should (= (length asked) 1)))
         ;; The key r has its usual meaning, and changes nothing here.
         (should-not (eq (key-binding "r") #'duet-diff-revert))))))
 

@@ -72,14 +72,34 @@
                    "one of 30 choices"))))
 
 (ert-deftest duet-form-test-back ()
-  "The command to go back is an error outside a form."
-  (should-error (call-interactively #'duet-form--back) :type 'user-error))
+  "The commands to go back and to discard are errors outside a form."
+  (should-error (call-interactively #'duet-form--back) :type 'user-error)
+  (should-error (call-interactively #'duet-form--discard) :type 'user-error))
 
 (ert-deftest duet-form-test-quit ()
   "After \\`C-g' nothing is decided, and the form keeps its values."
   (should (equal (condition-case nil (duet-form-test--fill "red RET 3 RET C-g") (quit 'quit)) 'quit))
   (duet-test-typing "RET RET RET RET y RET"
     (should (equal (gethash "count" (duet-form-fill "id" duet-form-test--data)) 3))))
+
+(ert-deftest duet-form-test-quit-within-field ()
+  "After \\`C-g' in a field the form starts with its text, unless the user discards it."
+  (cl-flet ((quits (keys)
+              (equal (condition-case nil (duet-form-test--fill keys) (quit 'quit)) 'quit))
+            (value (name keys)
+              (duet-test-typing keys
+                (gethash name (duet-form-fill "id" duet-form-test--data)))))
+    (should (quits "RET 3 RET RET A n C-g"))
+    (should (equal (value "name" "RET RET RET n RET y RET") "Ann"))
+    ;; An invalid text is kept, too.
+    (should (quits "RET 1 2 C-g"))
+    (should (equal (value "count" "RET DEL RET RET RET y RET") 1))
+    ;; The text stays when the user goes back.
+    (should (equal (value "name" "RET RET RET B o b C-c C-b RET RET y RET") "Bob"))
+    (should (quits "red RET 3 RET RET A n C-g"))
+    (should (equal (value "colour" "C-c C-k RET 4 RET RET RET y RET") "green"))
+    (should (quits "red RET 3 RET RET A n C-g"))
+    (should (equal (value "name" "C-c C-k RET 4 RET RET RET y RET") nil))))
 
 (ert-deftest duet-form-test-link ()
   "An address is shown with its host, and opened only after a confirmation."

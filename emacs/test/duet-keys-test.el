@@ -60,10 +60,10 @@
     ("G" "Go back to before the turn: files and session (asks)" duet-rewind)
     ("i" "Interrupt the turn" duet-interrupt)
     ("H" "Take over a session of the agent's own program" duet-adopt-session)
-    ("k" "Remove a queued prompt or a rule, close a terminal, revert a change on the disk (asks)"
+    ("k" "Remove a queued prompt or a rule, close a terminal, revert a change on the disk"
      duet-take-back duet-rules-take-back duet-terminals-close duet-diff-revert)
     ("K" "Revert all changes of the file, on the disk (asks)" duet-diff-revert-file)
-    ("u" "Undo a mark, a choice, or a decision on a change (asks if the disk changes)"
+    ("u" "Undo a mark, a choice, or a decision on a change"
      duet-unmark duet-agents-unchoose duet-diff-undo)
     ("U" "Remove all marks" duet-unmark-all)
     ("m" "Mark the session" duet-mark)

@@ -36,6 +36,30 @@ The session has finished its first turn."
   "A transcript has the box, unless the user has removed it."
   (should (eq (eval (car (get 'duet-reply-box 'standard-value)) t) t)))
 
+(ert-deftest duet-reply-test-next-mode ()
+  "S-TAB in the box changes the mode; elsewhere in the transcript it keeps its meaning."
+  (duet-reply-test-with (connection session)
+    (goto-char (point-min))
+    (duet-test-press "r" #'duet-continue)
+    (should (equal (duet-session-mode session) "default"))
+    (duet-reply-test-type "x")
+    (duet-test-listening
+      (duet-test-press "<backtab>" #'duet-next-mode)
+      (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
+      (duet-test-wait-for (duet-test-heard "^Mode: Accept edits")))
+    (should (string-suffix-p "\n❯ x\n\n" (duet-test-text (current-buffer))))
+    (goto-char (point-min))
+    (should (eq (key-binding (kbd "<backtab>")) #'duet-section-toggle-all))
+    ;; A prompt buffer for the same session has the key; one for a new session says what to type.
+    (with-current-buffer (progn (duet-compose connection session) (current-buffer))
+      (duet-test-press "<backtab>" #'duet-next-mode)
+      (duet-test-wait-for (equal (duet-session-mode session) "plan"))
+      (kill-buffer))
+    (with-current-buffer (progn (duet-compose connection) (current-buffer))
+      (duet-test-should-say "Begin the prompt with /mode"
+        (duet-test-press "<backtab>" #'duet-next-mode))
+      (kill-buffer))))
+
 (ert-deftest duet-reply-test-switched-on ()
   "A box that is enabled in an open transcript is at the bottom of its window."
   (duet-test-with-project connection

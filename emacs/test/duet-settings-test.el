@@ -135,6 +135,22 @@
        ;; The current mode is the default.
        (should (equal (plist-get (cdar asked) :mode) "ask"))))))
 
+(ert-deftest duet-settings-test-next-mode ()
+  "The next mode is one of Duet's that the agent has, never the one without questions."
+  (duet-settings-test-with
+   (push '(:id "bypassPermissions" :name "Bypass permissions" :by "duet") (duet-session-modes session))
+   (with-temp-buffer
+     (dolist (mode '("acceptEdits" "default" "acceptEdits"))
+       (call-interactively #'duet-next-mode)
+       (should (equal (car asked) (list 'session.set :session "thread" :mode mode)))
+       (setf (duet-session-mode session) mode))
+     (setf (duet-session-mode session) "bypassPermissions")
+     (call-interactively #'duet-next-mode)
+     (should (equal (plist-get (cdar asked) :mode) "default"))
+     (setf (duet-session-modes session) '((:id "ask" :name "Ask" :by "agent")))
+     (duet-test-should-say "The agent has none of Duet.s modes; ./mode. sets one of its own"
+       (call-interactively #'duet-next-mode)))))
+
 (ert-deftest duet-settings-test-said ()
   "The message has the agent's name of a setting, and when it takes effect."
   (let (now)

@@ -42,7 +42,10 @@
         (should (eq (get-text-property (point) 'face) 'diff-added))
         (should (string-match-p "waiting for you" (duet-header duet-session duet-connection)))
         (setf (duet-session-agent session) "100%b")
-        (should (string-match-p "100%%b" (duet-header duet-session duet-connection))))
+        (should (string-match-p "100%%b" (duet-header duet-session duet-connection)))
+        ;; A percent sign follows a space, as in all clients.
+        (setf (duet-session-usage session) '(:context_used 259 :context_size 1000))
+        (should (string-match-p "context 26 %%" (duet-header duet-session duet-connection))))
       (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
         (duet-test-request connection 'approval.decide
                            (list :approval (duet-approval-id approval)

@@ -481,6 +481,11 @@ func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, cli
 			return err
 		}
 	}
+	if a.UpdatedInput != nil && !a.Carried { // otherwise the agent asks again
+		if err := in.transcript.EditTool(t, turn, a); err != nil {
+			return err
+		}
+	}
 	n := noteOf(a)
 	n.DecidedIn = client
 	text := n.Title + " — " + n.Decision
@@ -500,8 +505,16 @@ func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, cli
 // noteOf returns the transcript's note of an answer.
 func noteOf(a domain.Approval) domain.ApprovalNote {
 	return domain.ApprovalNote{ApprovalID: a.ID, Type: a.Type, Decision: a.Status, Title: cmp.Or(
-		a.Title, a.Subject, a.Tool,
+		titleOf(a), a.Subject, a.Tool,
 	), Response: cmp.Or(a.Response, a.Comment), Explanation: a.Explanation, Edited: a.UpdatedInput != nil}
+}
+
+// titleOf returns the title of a question. After an edit it has the edited texts, such as the command.
+func titleOf(a domain.Approval) string {
+	if a.UpdatedInput == nil {
+		return a.Title
+	}
+	return toolinput.Retitled(a.Title, a.Input, a.UpdatedInput)
 }
 
 // resume continues the session of a question that was answered after its agent ended. The

@@ -273,7 +273,7 @@ func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 		want []string
 	}{
 		{Decision{Decision: Approve}, nil},
-		{Decision{Decision: Approve, UpdatedInput: json.RawMessage(`{"file_path":"b"}`)}, []string{"Write a — approved"}},
+		{Decision{Decision: Approve, UpdatedInput: json.RawMessage(`{"file_path":"b"}`)}, []string{"Write b — approved"}},
 		{Decision{Decision: Deny, Comment: "no"}, []string{"Write a — denied: no"}},
 	} {
 		p := write("a")
@@ -284,6 +284,7 @@ func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 		must(h.Decide(t.Context(), c.d))(t)
 		assert.Equal(t, c.want, h.notes)
 	}
+	assert.Equal(t, []string{write("a").ToolUseID + `b: {"file_path":"b"}`}, h.edited, "the tool call shows the edited input")
 }
 
 func TestARuleThatIsNotThereCannotBeForgotten(t *testing.T) {

@@ -51,6 +51,7 @@ type harness struct {
 	resumed  []string       // prompts
 	reported []string       // prompts
 	refused  []string       // tool calls
+	edited   []string       // tool calls
 	notes    []string
 
 	deliveries []string // texts of notes about deliveries
@@ -174,6 +175,16 @@ func (h *harness) RefuseTool(_ store.Tx, _ domain.Turn, a domain.Approval, why s
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused = append(h.refused, a.ToolUseID()+": "+a.DecidedBy+": "+why)
+	return nil
+}
+
+func (h *harness) EditTool(_ store.Tx, _ domain.Turn, a domain.Approval) error {
+	if err := h.attempt(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.edited = append(h.edited, a.ToolUseID()+": "+string(a.UpdatedInput))
 	return nil
 }
 

@@ -56,6 +56,8 @@ type Transcript interface {
 	BeginTool(t store.Tx, turn domain.Turn, a domain.Approval) error
 	// RefuseTool notes at the approval's tool call who denied it and why.
 	RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why string) error
+	// EditTool shows the input with which the user allowed the tool call of an approval.
+	EditTool(t store.Tx, turn domain.Turn, a domain.Approval) error
 	// NoteApproval notes in the transcript what became of an approval, and replaces its earlier
 	// note. note is for programs.
 	NoteApproval(t store.Tx, turn domain.Turn, id, text string, note domain.ApprovalNote) error

@@ -174,7 +174,7 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 	return domain.ApprovalResolved{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment),
 		Comment: a.Comment,
-		Option:  a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+		Option:  a.Option, DecidedBy: a.DecidedBy, Title: titleOf(a), Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
 		Explanation: a.Explanation,
 	}
 }

@@ -175,7 +175,7 @@ func (t *talking) footer() string {
 		parts = append(parts, s.Worktree.Branch)
 	}
 	if used, limit := protocol.Value(s.ContextTokens), protocol.Value(s.ContextSize); limit > 0 {
-		parts = append(parts, fmt.Sprintf("context %d %%", 100*used/limit))
+		parts = append(parts, fmt.Sprintf("context %.0f %%", 100*float64(used)/float64(limit)))
 	}
 	if asks := t.talk.AsksElsewhere(); len(asks) == 1 {
 		parts = append(parts, fmt.Sprintf("session %d asks: /resume %d", asks[0], asks[0]))

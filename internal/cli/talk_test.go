@@ -26,3 +26,11 @@ func TestFooterShowsTheModeInForce(t *testing.T) {
 	talk.talk.Session.Mode = "acceptEdits"
 	assert.Equal(t, "  claude · acceptEdits · RET sends, C-d leaves", talk.footer(), "Duet's own mode")
 }
+
+// All clients round the share of the context in the same way.
+func TestFooterRoundsTheContext(t *testing.T) {
+	view := turn.NewView(io.Discard, io.Discard, true, false)
+	session := protocol.Turn{ID: "s", Agent: "claude", ContextTokens: new(int64(259)), ContextSize: new(int64(1000))}
+	talk := &talking{view: view, talk: turn.NewTalk(view, session, turn.TalkOptions{})}
+	assert.Equal(t, "  claude · context 26 % · RET sends, C-d leaves", talk.footer())
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/transcript"
 )
@@ -292,6 +293,7 @@ func (h *Hub) fork(t store.Tx, from domain.Session, at domain.Turn, id, mode str
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
 	fork.Parent, fork.ForkTurn, fork.Archived = from.ID, at.ID, false
+	fork.Title = forkTitle(from)
 	if h.lostWorktree(from) { // a fork shares the worktree otherwise
 		fork.CWD = h.opts.Root
 	}
@@ -301,6 +303,18 @@ func (h *Hub) fork(t store.Tx, from domain.Session, at domain.Turn, id, mode str
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	fork.Settings.Attempts = ""
 	return fork, h.addSession(t, &fork, "")
+}
+
+// forkMark ends the title of a fork.
+var forkMark = lazyregexp.New(` \(fork of \d+\)$`)
+
+// forkTitle returns the title of a fork, which lists tell from that of the other session. Without a title
+// a session is called by its first prompt, which the fork has of its own.
+func forkTitle(from domain.Session) string {
+	if from.Title == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s (fork of %d)", forkMark().ReplaceAllString(from.Title, ""), from.ID)
 }
 
 // forkMode sets the mode of a fork's first turn, or resets it to one that grants no permission of the

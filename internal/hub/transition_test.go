@@ -84,6 +84,21 @@ func TestADraftIsDiscarded(t *testing.T) {
 	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 }
 
+// A fork and its session do not look alike in a list.
+func TestTitleOfAForkNamesTheOtherSession(t *testing.T) {
+	ctx := t.Context()
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed })
+	named := await(t, h, must(h.Launch(ctx, LaunchSpec{Prompt: "p", Title: "parser fix"}))(t))
+	fork := func(of domain.TurnInSession) domain.TurnInSession {
+		return await(t, h, must(h.Continue(ctx, ContinueSpec{From: of.UUID, Prompt: "more", Fork: true}))(t))
+	}
+	first := fork(named)
+	assert.Equal(t, []string{"parser fix (fork of 1)", "parser fix (fork of 1)"}, []string{first.Session.Title, first.Turn.Title})
+	assert.Equal(t, "parser fix (fork of 2)", fork(first).Session.Title)
+	untitled := await(t, h, must(h.Launch(ctx, LaunchSpec{Prompt: "p"}))(t))
+	assert.Empty(t, fork(untitled).Session.Title, "its own prompt tells it from the other one")
+}
+
 func TestADraftIsLaunched(t *testing.T) {
 	ctx := context.Background()
 	var given prompts

@@ -2,7 +2,11 @@ package toolinput
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // textNames are the members in which tools take what they write or run.
@@ -53,4 +57,35 @@ func WithText(raw []byte, member, text string) json.RawMessage {
 		return end
 	})
 	return raw
+}
+
+// Retitled returns the title of a tool call whose input was changed. It replaces the texts of the input
+// before, such as a command, by the changed ones.
+func Retitled(title string, before, after []byte) string {
+	old, _ := Members(before) // what is no object has no texts
+	changed, _ := Members(after)
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		from, to := "", ""
+		if json.Unmarshal(old[name], &from) == nil && json.Unmarshal(changed[name], &to) == nil && from != to && to != "" {
+			title = withWord(title, from, to)
+		}
+	}
+	return title
+}
+
+// withWord replaces a text in a title, if it is not a part of a longer word.
+func withWord(title, from, to string) string {
+	at := strings.Index(title, from)
+	if from == "" || at < 0 {
+		return title
+	}
+	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	before, _ := utf8.DecodeLastRuneInString(title[:at])
+	after, _ := utf8.DecodeRuneInString(title[at+len(from):])
+	first, _ := utf8.DecodeRuneInString(from)
+	last, _ := utf8.DecodeLastRuneInString(from)
+	if isWord(before) && isWord(first) || isWord(last) && isWord(after) {
+		return title
+	}
+	return title[:at] + to + title[at+len(from):]
 }

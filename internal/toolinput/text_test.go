@@ -28,3 +28,18 @@ func TestTheTextOfAnInputIsEdited(t *testing.T) {
 		}
 	}
 }
+
+func TestATitleHasTheEditedTexts(t *testing.T) {
+	for _, c := range []struct{ title, before, after, want string }{
+		{"`echo 1`", `{"command":"echo 1"}`, `{"command":"echo 2"}`, "`echo 2`"},
+		{"Bash", `{"command":"echo 1"}`, `{"command":"echo 2"}`, "Bash"},
+		{"Write a", `{"file_path":"a","content":"x"}`, `{"file_path":"b","content":"y"}`, "Write b"},
+		{"read a", `{"file_path":"ea"}`, `{"file_path":"b"}`, "read a"},
+		{"run ls", `{"command":"l"}`, `{"command":"m"}`, "run ls"},
+		{"run ls", `{"command":"ls"}`, `{"command":""}`, "run ls"},
+		{"run ls", `{"command":"ls"}`, `{"args":["ls"]}`, "run ls"},
+		{"run ls", `[]`, `{"command":"make"}`, "run ls"},
+	} {
+		assert.Equal(t, c.want, Retitled(c.title, []byte(c.before), []byte(c.after)), "%+v", c)
+	}
+}

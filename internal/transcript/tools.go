@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // Tool stores a reported tool call after the open message, and updates the turn. list is its output
@@ -74,6 +75,25 @@ func (w *Writer) RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why
 	details, _ := item.Data.(domain.ToolDetails)
 	details.RefusedBy, details.Refusal = a.DecidedBy, why
 	item.Data, item.Approval = details, a.ID
+	return w.changeTool(t, turn, before, item, false)
+}
+
+// EditTool shows the input with which the user allowed the tool call of an approval. The changes
+// that the agent proposed no longer apply. A later report of the agent wins.
+func (w *Writer) EditTool(t store.Tx, turn domain.Turn, a domain.Approval) error {
+	item, err := t.ToolItem(w.ctx, turn.ID, a.ToolUseID())
+	if errors.Is(err, store.ErrNotFound) { // not a tool call of the agent
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := item
+	item.Title, item.Input = toolinput.Retitled(item.Title, a.Input, a.UpdatedInput), a.UpdatedInput
+	if details, ok := item.Data.(domain.ToolDetails); ok {
+		details.Diffs = nil
+		item.Data = details
+	}
 	return w.changeTool(t, turn, before, item, false)
 }
 

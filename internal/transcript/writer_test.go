@@ -497,3 +497,25 @@ func TestMetaOfAMessageIsKept(t *testing.T) {
 	}
 	assert.Equal(t, []string{"xxxx " + want, `x {"t":1}`, "plain ", `plain late {"l":1}`}, reported)
 }
+
+// An edited tool call shows the input with which it runs, and not the changes that the agent proposed.
+func TestToolCallShowsTheEditedInput(t *testing.T) {
+	b := newBook(t)
+	b.write(t, func(tx store.Tx) error {
+		return b.Tool(tx, &b.turn, catalog.ToolCall{
+			ToolID: "1", Tool: "Bash", Title: "`echo 1`", Input: json.RawMessage(`{"command":"echo 1"}`), Diffs: []domain.Diff{{Path: "a"}}, Paths: []string{"a"},
+		}, nil, false)
+	})
+	a := domain.Approval{CallID: "1", Input: json.RawMessage(`{"command":"echo 1"}`), UpdatedInput: json.RawMessage(`{"command":"echo 2"}`)}
+	b.write(t, func(tx store.Tx) error { return b.EditTool(tx, b.turn, a) })
+	items, err := b.store.ItemsOfTurn(t.Context(), b.turn.ID)
+	require.NoError(t, err)
+	details, _ := items[0].Data.(domain.ToolDetails)
+	assert.Equal(t, []any{"`echo 2`", `{"command":"echo 2"}`, 0, []string{"a"}}, []any{items[0].Title, string(items[0].Input), len(details.Diffs), details.Paths})
+	list := b.payloads(t)
+	changed, _ := list[len(list)-1].(domain.ToolCallChanged)
+	assert.Equal(t, []string{"`echo 2`", `{"command":"echo 2"}`}, []string{changed.Title, string(changed.Input)})
+
+	a.CallID = "unknown"
+	b.write(t, func(tx store.Tx) error { return b.EditTool(tx, b.turn, a) })
+}

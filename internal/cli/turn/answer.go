@@ -19,8 +19,25 @@ import (
 
 // received takes input for a question, and shows it. ok is false if its line is not complete yet.
 func (a *asker) received(input term.Typed) (line typed, ok bool) {
+	return a.receivedKeys(a.decode(input.Keys), input.Err)
+}
+
+// receivedAhead takes what the user has typed ahead for the next field of a form. What is not for a field goes
+// to the next prompt.
+func (a *asker) receivedAhead() (line typed, ok bool) {
+	isNextField, keys := a.isNextField, a.ahead
+	if a.isNextField = false; !isNextField || len(keys) == 0 {
+		a.keep(nil)
+		return typed{}, false
+	}
+	a.ahead = nil
+	return a.receivedKeys(keys, nil)
+}
+
+// receivedKeys is received for keys that were decoded. err is the end of the input.
+func (a *asker) receivedKeys(keys []term.Key, err error) (line typed, ok bool) {
 	isSecret := a.focus == aSecret
-	line, ok = a.take(input)
+	line, ok = a.takeKeys(keys, err)
 	switch {
 	case !a.view.asking || line.err != nil || isSecret && !ok:
 	case !ok:
@@ -38,7 +55,7 @@ func (a *asker) received(input term.Typed) (line typed, ok bool) {
 // answered handles a typed line or key. d is the decision that closed the question, if one did.
 func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionParams) {
 	meant := a.meant
-	a.meant = ""
+	a.meant, a.isNextField = "", false
 	if len(a.waiting) == 0 {
 		return protocol.DecisionParams{}
 	}
@@ -53,8 +70,11 @@ func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionPa
 	if a.isInbox && a.left(q, line) {
 		return protocol.DecisionParams{}
 	}
+	before := a.filling
+	field := before.field()
 	d, again := a.decisionOf(q, line)
 	if again {
+		a.isNextField = before != nil && before == a.filling && before.field() >= 0 && before.field() != field
 		a.prompt()
 		return protocol.DecisionParams{}
 	}

@@ -48,6 +48,7 @@ type asker struct {
 	waiting      []asked         // the user is answering the first
 	expected     expected
 	filling      *filling // the form that the user is filling in
+	isNextField  bool     // the last line has filled in a field, and the user may have typed ahead for this one
 	scope        string   // of the rule for which a pattern is expected
 	given        string   // the text that the line began with, which the user edits; "": none
 	draft        draft    // of a tool's input
@@ -267,8 +268,9 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 	a.view.lines(heading)
 	text := a.promptFor(q) // may print more context
 	key := a.takesKey(q)
-	// A key may already be on its way, and the reason follows the key that asks for it.
-	if (len(heading) == 0 || !a.asks()) && a.expected != aReason {
+	// A key may already be on its way, and the reason follows the key that asks for it, as a field of a form
+	// follows another one.
+	if (len(heading) == 0 || !a.asks()) && a.expected != aReason && !a.isNextField {
 		a.setAside()
 	}
 	a.meant = cmp.Or(a.meant, q.ApprovalID)

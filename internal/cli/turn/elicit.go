@@ -30,6 +30,14 @@ type filling struct {
 // isOne reports whether the form has a single question. Its answer is sent without a review.
 func (f *filling) isOne() bool { return len(f.questions) == 1 }
 
+// field returns the index of the current question, or -1 if there is none. f may be nil.
+func (f *filling) field() int {
+	if f == nil || f.at == len(f.questions) {
+		return -1
+	}
+	return f.at
+}
+
 // fillingOf returns the state of the form of a question. It begins with the values that the
 // agent proposes.
 func (a *asker) fillingOf(q asked) *filling {

@@ -52,6 +52,7 @@ type keyboard struct {
 	unfinished term.EditedLine // the line that the user is typing
 	keeps      bool            // there is a prompt box, and early is for its prompts
 	early      []term.Key      // typed for the next prompt, which has not got it yet
+	ahead      []term.Key      // typed behind the last line: for the next field of a form, or the next prompt
 	decoder    term.Decoder
 	// meant is the question that was asked first since the user typed for the last time. What the
 	// user types now may be for this one, even if another one is asked meanwhile. It may be empty.
@@ -131,11 +132,12 @@ func (k *keyboard) stop() {
 	}
 }
 
-// keep keeps keys for the next prompt of a session.
+// keep keeps keys for the next prompt of a session, after those that no form took.
 func (k *keyboard) keep(keys []term.Key) {
 	if k.keeps {
-		k.early = append(k.early, keys...)
+		k.early = append(append(k.early, k.ahead...), keys...)
 	}
+	k.ahead = nil
 }
 
 // decode returns the keys in input. A terminal that delivers lines has edited them, and no key in them has a meaning.
@@ -211,13 +213,8 @@ func (k *keyboard) continued() {
 	}
 }
 
-// take returns input in the form that the focus takes. ok is false if its line is not complete
-// yet.
-func (k *keyboard) take(input term.Typed) (line typed, ok bool) {
-	return k.takeKeys(k.decode(input.Keys), input.Err)
-}
-
-// takeKeys is take for keys that were decoded. err is the end of the input.
+// takeKeys returns keys in the form that the focus takes. ok is false if its line is not complete yet. err is
+// the end of the input.
 func (k *keyboard) takeKeys(keys []term.Key, err error) (line typed, ok bool) {
 	switch k.focus {
 	case unfocused:
@@ -239,7 +236,7 @@ func (k *keyboard) takeKeys(keys []term.Key, err error) (line typed, ok bool) {
 			line.err = io.EOF
 		}
 		line.text = strings.TrimSpace(k.unfinished.Text())
-		k.keep(rest)
+		k.ahead = rest
 	} else {
 		text, rest, isComplete := strings.Cut(k.unfinished.Text()+textOf(keys), "\n")
 		k.unfinished.Set(text)
@@ -247,7 +244,7 @@ func (k *keyboard) takeKeys(keys []term.Key, err error) (line typed, ok bool) {
 			return typed{}, false
 		}
 		if rest != "" {
-			k.keep([]term.Key{{Pasted: rest}})
+			k.ahead = []term.Key{{Pasted: rest}}
 		}
 		if line.text, line.isShown = strings.TrimSpace(text), true; text == "" {
 			line.err = err

@@ -4,7 +4,9 @@ package turn
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
@@ -19,15 +21,7 @@ import (
 // onTerminal gives an asker a terminal, and returns a function that types on it.
 func onTerminal(t *testing.T, a *asker) (types func(text string)) {
 	t.Helper()
-	ours, theirs, err := pty.Open()
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		a.release()
-		theirs.Close()
-		ours.Close()
-	})
-	a.serve(theirs)
-	a.edits = true
+	ours := terminalOf(t, a)
 	return func(text string) {
 		_, err := ours.WriteString(text)
 		require.NoError(t, err)
@@ -37,6 +31,21 @@ func onTerminal(t *testing.T, a *asker) (types func(text string)) {
 			a.received(input)
 		}
 	}
+}
+
+// terminalOf gives an asker a terminal, and returns its other end.
+func terminalOf(t *testing.T, a *asker) *os.File {
+	t.Helper()
+	ours, theirs, err := pty.Open()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		a.release()
+		theirs.Close()
+		ours.Close()
+	})
+	a.serve(theirs)
+	a.edits = true
+	return ours
 }
 
 // A line that the user is typing appears again when the question is repeated below progress of the
@@ -91,4 +100,38 @@ func TestReleasedTerminalIsUnchanged(t *testing.T) {
 		leave()
 		assert.Equal(t, before, term.ReadModes(a.terminal))
 	}
+}
+
+// What the user types ahead in a form is for its next fields. The last look at the values takes a new key.
+func TestFormTakesWhatIsTypedAhead(t *testing.T) {
+	a, q, side := asking(aForm)
+	ours := terminalOf(t, a)
+	a.keeps, a.waiting = true, []asked{q}
+	a.prompt()
+	types := func(keys string) { assert.NoError(t, a.input(t.Context(), term.Typed{Keys: []byte(keys)})) }
+	types("red\r7\rno")
+	assert.Contains(t, side.String(), "count (a whole number of at least 1): 7\n")
+	assert.Equal(t, []any{2, "no"}, []any{a.filling.at, a.unfinished.Text()}, "the third field has begun")
+	types("te\ry")
+	assert.Equal(t, "Send this? [y] Send, [b] Back, [n] Decline, [c] Cancel: ", a.promptFor(q))
+	assert.Len(t, a.waiting, 1, "the user has not seen the values yet")
+	assert.Equal(t, "y", textOf(a.early))
+	assert.Equal(t, []string{`"red"`, `7`, `"note"`}, []string{string(a.filling.values["colour"]), string(a.filling.values["count"]), string(a.filling.values["note"])})
+
+	// An invalid value takes no other one from what was typed ahead.
+	types("b")
+	types(":back\rmany\r9\r")
+	assert.Equal(t, []any{1, `7`, ""}, []any{a.filling.at, string(a.filling.values["count"]), a.unfinished.Text()})
+
+	// Keys in the terminal stay there for the next field.
+	_, err := ours.WriteString("x\r")
+	require.NoError(t, err)
+	types("8\r")
+	select {
+	case input := <-a.typed:
+		assert.NoError(t, a.input(t.Context(), input))
+	case <-time.After(10 * time.Second):
+		assert.Fail(t, "the keys are lost")
+	}
+	assert.Equal(t, `"x"`, string(a.filling.values["note"]))
 }

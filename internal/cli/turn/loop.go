@@ -154,12 +154,13 @@ func (a *asker) input(ctx context.Context, input term.Typed) error {
 		return a.talk.received(ctx, a, a.decode(input.Keys), input.Err)
 	}
 	line, ok := a.received(input)
-	switch {
-	case line.err != nil && a.talk != nil:
-		return ErrLeave // the question stays open
-	case ok:
+	for ok {
+		if line.err != nil && a.talk != nil {
+			return ErrLeave // the question stays open
+		}
 		isReason := a.expected == aReason
 		a.talk.answered(a, a.answered(ctx, line), isReason)
+		line, ok = a.receivedAhead()
 	}
 	return nil
 }

@@ -21,8 +21,6 @@ def reviews_changes(home, emacs):
     wait_for(lambda: home.read("demo.txt") is None, "the change to be taken back", screen=terminal.screen)
     terminal.see(r"^✗ reverted")
     terminal.press("u")
-    terminal.see(r"^Put this change into demo\.txt again, on the disk\? \(y or n\)")
-    terminal.press("y")
     wait_for(lambda: home.read("demo.txt") == "Turn 1: hello\n", "the change to be there again",
              screen=terminal.screen)
 
@@ -42,8 +40,6 @@ def shares_decisions_with_a_shell(home, emacs):
     home.run("duet-rpc", "changes", "--revert", "demo.txt")
     terminal.see(r"^✗ reverted  @@")
     terminal.press("u")
-    terminal.see(r"^Put this change into demo\.txt again, on the disk\? \(y or n\)")
-    terminal.press("y")
     terminal.see(r"^Put back into demo\.txt$")
     expect("open" in home.run("duet-rpc", "changes"), "the shell lists another state", terminal)
     expect(home.read("demo.txt") == "Turn 1: hello\n", "the change is not in the file again", terminal)
@@ -73,10 +69,7 @@ def reverts_one_of_two(home, emacs):
     terminal.press("p", "u")
     terminal.see(r"^ 0 of 2 reviewed")
     terminal.press("k")
-    terminal.see(r"^Take this change back, in demo\.txt on the disk\? \(y or n\)")
-    expect("LINE THREE" in home.read("demo.txt"), "a change was taken back before the answer", terminal)
-    terminal.press("y")
-    terminal.see(r"^Reverted in demo\.txt$")
+    terminal.see(r"^Reverted in demo\.txt; u puts it back$")
     whole = "".join(line + "\n" for line in [*lines, "Turn 1: hello"])
     wait_for(lambda: home.read("demo.txt") == whole, "one change to be taken back", screen=terminal.screen)
     # Unsaved edits prevent a revert.
@@ -124,9 +117,7 @@ def follows_what_an_agent_writes(home, emacs):
     terminal.press("=")
     terminal.see(r"^\+Turn 1: again$")
     terminal.press("k")
-    terminal.see(r"^Take this change back, in demo\.txt on the disk\? \(y or n\)")
-    terminal.press("y")
-    terminal.see(r"^Reverted in demo\.txt$")
+    terminal.see(r"^Reverted in demo\.txt; u puts it back$")
     wait_for(lambda: home.read("demo.txt") == "one\nTurn 1: hello\n", "the change to be taken back",
              screen=terminal.screen)
     terminal.press("C-x", "b")

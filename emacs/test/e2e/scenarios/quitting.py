@@ -69,8 +69,8 @@ def quits_questions(home, emacs):
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
     terminal.press("j")
-    for keys, prompt in ("C-u n", r"^Why not Write demo\.txt\?"), ("s", r"^Always in this session, Write of files"), \
-            ("p", r"^Always in this project, Write of files"):
+    for keys, prompt in ("C-u n", r"^Why not Write demo\.txt\?"), ("s", r"^Allowed without a question: Write of files in (.*\n){1,3}Pattern: "), \
+            ("p", r"^Allowed without a question: Write of files in (.*\n){1,3}Pattern: "):
         terminal.press(*keys.split())
         terminal.see(prompt)
         terminal.quit()
