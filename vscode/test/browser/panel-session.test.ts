@@ -318,6 +318,32 @@ test("a failure says why and what to do", async () => {
   await error.getByText("Sign in to the agent in a terminal (duet-rpc agents login); it offers: An API key. Then send the prompt again.").waitFor();
 });
 
+test("after a reload, each failed turn says why and what to do, also an older one", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      const said = (turn: string, key: string, state: string): void => void host.items.push({ turn_uuid: turn, turn_state: state, created_at: "2026-01-02T03:04:05Z", type: "message", key, role: "user", text: key });
+      said("first", "Mend it", "failed");
+      said("second", "Test it", "interrupted");
+      for (let i = 0; i < 160; i++) said("third", `Prompt ${i}`, "completed");
+      said("fourth", "Ship it", "failed");
+      said("run", "Try again", "completed");
+      const turn = (turn_uuid: string, state: string, error: string, error_code?: string): void => void (host.turns[turn_uuid] = { ...host.session, turn_uuid, state, error, error_code });
+      turn("first", "failed", "the disk has no space left", "STORE_FULL");
+      turn("second", "interrupted", "the daemon has ended");
+      turn("fourth", "failed", "the agent wants a sign-in", "AGENT_AUTH_REQUIRED");
+    },
+  });
+  const errors = page.getByRole("group", { name: "Error" });
+  await errors.getByText("the agent wants a sign-in").waitFor();
+  await errors.getByText("Sign in to the agent in a terminal (duet-rpc agents login).").waitFor();
+  await page.getByRole("button", { name: "Show older messages" }).evaluate((button: HTMLElement) => button.click());
+  await errors.getByText("the disk has no space left").waitFor({ state: "attached" });
+  await page.getByText("Interrupted: the daemon has ended").waitFor({ state: "attached" });
+  const asked = (await callsOf(page, "turn.get")).map(({ turn }) => turn);
+  assert.deepEqual(asked.filter((turn) => turn !== "thread"), ["fourth", "second", "first"], "no other turn is requested");
+  assert.deepEqual(problemsOf(page), []);
+});
+
 test("when duet-rpc goes and comes again the page says so, and goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("banner").getByText("running").waitFor();
