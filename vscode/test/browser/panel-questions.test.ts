@@ -467,3 +467,38 @@ test("after an answer by the keyboard, the view follows the agent again", async 
   await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Newest" }).waitFor({ state: "hidden" });
 });
+
+test("an answer at the question leads to the end, and a reader who has scrolled up stays", async () => {
+  const distance = (page: Page): Promise<number> => page.locator(".transcript").evaluate(({ scrollTop, scrollHeight, clientHeight }) => scrollHeight - scrollTop - clientHeight);
+  const opened = async (): Promise<Page> => {
+    const page = await pages.open({ prepare: scene, height: 500 });
+    await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor();
+    await tell(page, "text.delta", { key: "m9", text: "Meanwhile it goes on.\n\n".repeat(40) });
+    await page.locator("[data-key='m9']").waitFor();
+    return page;
+  };
+  const goesOn = async (page: Page): Promise<void> => {
+    await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor({ state: "detached" });
+    await tell(page, "text.delta", { key: "m9", text: "It has the answer.\n\n".repeat(40) });
+    await page.waitForFunction(() => document.querySelector("[data-key='m9']")!.textContent.includes("It has the answer."));
+  };
+  const page = await opened();
+  await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q1" }));
+  await isFocused(page, "Allow");
+  await page.waitForFunction(() => {
+    const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".transcript")!;
+    return scrollHeight - scrollTop - clientHeight > 100;
+  });
+  await rest(page);
+  await page.keyboard.press("y");
+  await goesOn(page);
+  await page.getByRole("button", { name: "Newest" }).waitFor({ state: "hidden", timeout: 20_000 });
+  assert.ok((await distance(page)) < 5);
+
+  const reader = await opened();
+  await toTop(reader);
+  await reader.getByRole("region", { name: "Open questions" }).getByRole("button", { name: "Allow" }).click();
+  await goesOn(reader);
+  assert.deepEqual([await reader.locator(".transcript").evaluate(({ scrollTop }) => scrollTop), await reader.getByRole("button", { name: "Newest" }).isVisible()], [0, true]);
+  assert.deepEqual(problemsOf(page), []);
+});
