@@ -58,6 +58,8 @@ export class Contents {
   private readonly answered = new Map<string, string>();
   /** The keys of the tool calls that show the change of a file, by turn and path. */
   private readonly shownFiles = new Map<string, Map<string, string>>();
+  /** The turns whose queued prompts the user took back into the prompt box. */
+  private readonly takenBack = new Set<string>();
   /** The turns whose bad end has no reason yet. */
   private readonly unexplained = new Set<string>();
 
@@ -70,6 +72,17 @@ export class Contents {
   get queued(): Entry[] {
     const waiting = this.all.list.filter(({ kind, turn }) => kind === "prompt" && this.turns.waits(turn));
     return waiting.sort((a, b) => this.turns.place(a.turn) - this.turns.place(b.turn));
+  }
+
+  /** Notes that the user took back a queued prompt. */
+  takeBack(turn: string): void {
+    this.takenBack.add(turn);
+    this.all.rearrange();
+  }
+
+  /** Whether an entry is a prompt that the user took back. */
+  isTakenBack({ kind, turn }: Entry): boolean {
+    return kind === "prompt" && this.takenBack.has(turn);
   }
 
   get questions(): readonly OpenQuestion[] {

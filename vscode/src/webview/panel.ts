@@ -37,6 +37,9 @@ export interface Kept {
   /** The place in the transcript from before. undefined: its end. */
   readonly place: ReadingPlace | undefined;
   keepPlace(place: ReadingPlace | undefined): void;
+  /** The turns whose queued prompts the user took back. */
+  readonly takenBack: readonly string[];
+  keepTakenBack(turn: string): void;
 }
 
 /** Events after which turn.get or approval.list has more data than the event. */
@@ -91,7 +94,8 @@ export class Panel implements Actions {
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.saidBy(entry) !== undefined);
+    for (const turn of kept.takenBack) this.contents.takeBack(turn);
+    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.isTakenBack(entry) || this.contents.saidBy(entry) !== undefined);
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
@@ -418,7 +422,9 @@ export class Panel implements Actions {
       for (const entry of [...queued].reverse()) {
         if (entry.truncated) await this.whole(entry);
         const { state } = await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
-        if (state === "cancelled") taken.unshift(entry.text);
+        if (state !== "cancelled") continue;
+        taken.unshift(entry.text);
+        this.hideTakenBack(entry);
       }
     } catch (error) {
       this.composer.box.fail(`The queue was not stopped: ${(error as Error).message}`);
@@ -430,11 +436,20 @@ export class Panel implements Actions {
   private async takeBack(entry: Entry): Promise<void> {
     try {
       if (entry.truncated) await this.whole(entry);
-      await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
-      this.composer.takeBack(entry.text);
+      const { state } = await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
+      if (state === "cancelled") this.hideTakenBack(entry);
+      this.composer.append(entry.text);
+      this.composer.box.focus();
     } catch (error) {
       this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
     }
+  }
+
+  /** hideTakenBack removes a prompt from the transcript, because it is in the prompt box again. */
+  private hideTakenBack({ turn }: Entry): void {
+    this.contents.takeBack(turn);
+    this.kept.keepTakenBack(turn);
+    this.changed();
   }
 
   /** wholeQueued loads all of a queued prompt's text. Returns false if that fails. */
