@@ -51,6 +51,9 @@ const longestRest = 200;
 /** How long to collect these events before a refresh, in milliseconds. */
 const collect = 150;
 
+/** How long after a press in the page the panel becomes active by that press, in milliseconds. */
+const clicking = 500;
+
 /** Whether the daemon refused to change a queued prompt because it has begun. */
 function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
@@ -88,6 +91,12 @@ export class Panel implements Actions {
   private scrolling: ReturnType<typeof setTimeout> | undefined;
   /** The place from before is shown, or there is none. */
   private returned = false;
+  /** The session is loaded, at its place. */
+  private placed = false;
+  /** The text of the prompt box when the user came to the panel, until it is known whether a question gets the focus. */
+  private entered: string | undefined;
+  /** The time of the last press in the page. */
+  private pressedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     root: HTMLElement,
@@ -151,6 +160,8 @@ export class Panel implements Actions {
       if (this.pages.loaded) void this.showWanted();
     });
     host.on("panel.focus", () => this.composer.box.focus());
+    host.on("panel.entered", () => this.enter());
+    document.addEventListener("pointerdown", () => (this.pressedAt = performance.now()), { capture: true });
     setInterval(() => this.drawHead(), 1_000);
   }
 
@@ -218,6 +229,30 @@ export class Panel implements Actions {
     this.composer.box.focus();
   }
 
+  /** enter moves the focus to the prompt box, and to an open question once the session is loaded. A click in the page keeps the focus that it gave. */
+  private enter(): void {
+    if (performance.now() - this.pressedAt < clicking || !this.isFocusFree) return;
+    this.composer.box.focus();
+    if (this.start?.newSession) return;
+    this.entered = this.composer.box.draft.text;
+    this.changed();
+  }
+
+  /** focusQuestion moves the focus to an open question, unless the user has done something since enter. The view stays where the user reads. */
+  private focusQuestion(): void {
+    const isUntouched = this.entered === this.composer.box.draft.text && this.isFocusFree;
+    this.entered = undefined;
+    if (!isUntouched || this.transcript.focusQuestion()) return;
+    this.bar.update((id) => this.transcript.sees(id));
+    this.bar.focus();
+  }
+
+  /** Whether nothing has the focus that the user has chosen. */
+  private get isFocusFree(): boolean {
+    const { activeElement } = document;
+    return activeElement === null || [document.body, this.transcript.element, this.composer.box.text].includes(activeElement as HTMLElement);
+  }
+
   async answer(question: OpenQuestion, decision: Decision, opens = false): Promise<Answered> {
     this.own.add(question.id);
     try {
@@ -283,6 +318,8 @@ export class Panel implements Actions {
     void this.loadTotals();
     await this.showPlace();
     await this.showWanted();
+    this.placed = true;
+    this.changed();
   }
 
   /** keepPlace stores the place in the transcript when the view rests. Until the place from before is shown, that one counts. */
@@ -534,6 +571,7 @@ export class Panel implements Actions {
     if (changes.questions || changes.order || changes.keys.size > 0) this.bar.update((id) => this.transcript.sees(id));
     if (changes.session || changes.questions || changes.order) this.drawHead();
     if (more) this.changed();
+    else if (this.entered !== undefined && this.placed) this.focusQuestion();
   }
 
   private drawHead(): void {

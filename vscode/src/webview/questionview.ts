@@ -289,6 +289,12 @@ export class QuestionBar {
     this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
   }
 
+  /** Moves the focus to the first answer, if the bar has a question. */
+  focus(): void {
+    this.keys.wait();
+    (this.element.querySelector<HTMLElement>(".choices button") ?? this.element.querySelector<HTMLElement>("button"))?.focus();
+  }
+
   private takes(key: string): boolean {
     const choices = this.first && !this.first.partial ? choicesOf(questionOf(this.first)) : [];
     return choices.some((choice) => choice.key === key) || (key === answers.keys.key && choices.some((choice) => choice.key !== undefined));

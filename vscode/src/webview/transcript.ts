@@ -212,6 +212,13 @@ export class Transcript {
     return own !== undefined && own.height > 0 && own.bottom > frame.top && own.top < frame.bottom;
   }
 
+  /** Moves the focus to the first open question in view. Returns false if there is none. */
+  focusQuestion(): boolean {
+    const seen = [...this.questions].find(([id]) => this.sees(id));
+    seen?.[1].focus();
+    return seen !== undefined;
+  }
+
   toEnd(): void {
     this.following = true;
     this.opened = undefined;

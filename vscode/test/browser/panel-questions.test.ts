@@ -502,3 +502,64 @@ test("an answer at the question leads to the end, and a reader who has scrolled 
   assert.deepEqual([await reader.locator(".transcript").evaluate(({ scrollTop }) => scrollTop), await reader.getByRole("button", { name: "Newest" }).isVisible()], [0, true]);
   assert.deepEqual(problemsOf(page), []);
 });
+
+test("when the user comes to a panel, the prompt box has the focus, or an open question without a scroll", async () => {
+  const enter = (page: Page): Promise<void> => page.evaluate(() => window.host.notify("panel.entered", {}));
+  const boxed = (page: Page): Promise<void> => page.getByRole("textbox", { name: "Prompt", exact: true }).and(page.locator(":focus")).waitFor({ timeout: 20_000 });
+  const page = await working();
+  await enter(page);
+  await boxed(page);
+  await page.locator(".transcript").focus();
+  await enter(page);
+  await boxed(page);
+
+  // The question comes with the session, after the page was told.
+  const loading = await pages.open({
+    prepare: (host) => {
+      host.silent.add("session.items");
+      host.session = { ...host.session, state: "waiting_input" };
+      host.approvals = [{ approval: "q2", turn_uuid: "run", session_uuid: "thread", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } }];
+    },
+  });
+  await loading.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.items"));
+  await enter(loading);
+  await boxed(loading);
+  await loading.evaluate(() => window.host.release("session.items"));
+  await isFocused(loading, "Allow");
+  await loading.keyboard.press("n"); // a key for what had the focus before
+  assert.deepEqual(await callsOf(loading, "approval.decide"), []);
+
+  // What the user types meanwhile keeps the focus in the prompt box.
+  const typed = await pages.open({
+    prepare: (host) => {
+      host.silent.add("session.items");
+      host.approvals = [{ approval: "q2", turn_uuid: "run", session_uuid: "thread", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } }];
+    },
+  });
+  await typed.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.items"));
+  await enter(typed);
+  await boxed(typed);
+  await typed.keyboard.type("But");
+  await typed.evaluate(() => window.host.release("session.items"));
+  await typed.getByRole("group", { name: "Question: rm -r build" }).waitFor();
+  await typed.keyboard.type(" why");
+  assert.equal(await typed.getByRole("textbox", { name: "Prompt", exact: true }).inputValue(), "But why");
+
+  // A reader of older messages keeps the place: the bar has the question.
+  const reader = await pages.open({ prepare: scene, height: 700 });
+  await reader.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+  await toTop(reader);
+  const bar = reader.getByRole("region", { name: "Open questions" });
+  await bar.waitFor();
+  await rest(reader);
+  await enter(reader);
+  await bar.getByRole("button", { name: "Allow", exact: true }).and(reader.locator(":focus")).waitFor({ timeout: 20_000 });
+  assert.equal(await reader.locator(".transcript").evaluate(({ scrollTop }) => scrollTop), 0);
+
+  // A click in the page says itself what has the focus.
+  await reader.getByRole("heading", { name: "Make the parser accept comments" }).click();
+  await enter(reader);
+  await reader.waitForTimeout(200);
+  assert.equal(await reader.evaluate(() => document.activeElement === document.body), true);
+  assert.deepEqual(problemsOf(reader), []);
+});
