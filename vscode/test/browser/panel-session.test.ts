@@ -146,6 +146,21 @@ test("the prompt of a failed turn is not sent without an attachment that is gone
   assert.deepEqual(await callsOf(page, "session.prompt"), []);
 });
 
+test("in high contrast, adjacent insertions or removals have one border around them, and the diff and the context have one", async () => {
+  const page = await pages.open({ prepare: scene, theme: "high-contrast" });
+  await page.locator(".diff-lines > ins").first().waitFor();
+  const styles = await page.evaluate(() => {
+    const lines = document.querySelector(".question .diff-lines")!;
+    lines.replaceChildren(...["span", "del", "del", "ins", "ins", "span", "del"].map((name) => document.createElement(name)));
+    const edges = ({ borderTopStyle, borderBottomStyle }: CSSStyleDeclaration): string => `${borderTopStyle} ${borderBottomStyle}`;
+    return { lines: [...lines.children].map((line) => edges(getComputedStyle(line))), diff: edges(getComputedStyle(lines)), context: edges(getComputedStyle(document.querySelector(".context")!)) };
+  });
+  assert.deepEqual(styles, {
+    lines: ["none none", "dashed none", "none none", "solid none", "none none", "solid none", "dashed dashed"],
+    diff: "none none", context: "solid solid",
+  });
+});
+
 test("insertions and removals have borders of their own in high contrast", async () => {
   const borders = async (theme: Theme): Promise<string[]> => {
     const page = await pages.open({ prepare: scene, theme });
