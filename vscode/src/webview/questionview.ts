@@ -199,6 +199,7 @@ export class QuestionView {
     this.field = field;
     this.rest.hidden = true;
     this.answers.replaceChildren(this.rest, field.element);
+    field.element.scrollIntoView({ block: "nearest" });
     field.focus();
     return true;
   }

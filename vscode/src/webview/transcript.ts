@@ -81,8 +81,7 @@ export class Transcript {
       if (this.following) this.pin();
       else this.lastDistance = this.distance();
     });
-    sizes.observe(this.log);
-    sizes.observe(this.element);
+    for (const element of [this.log, this.loose, this.ending, this.element]) sizes.observe(element);
   }
 
   get jumpButton(): HTMLButtonElement {

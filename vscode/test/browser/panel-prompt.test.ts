@@ -416,3 +416,24 @@ test("a prompt that was taken back stays away after a reload and goes below the 
   await prompts.filter({ hasText: "theirs" }).waitFor();
   assert.deepEqual(await prompts.locator(".prompt-text").allTextContents(), ["theirs"]);
 });
+
+test("the prompt box is as high as its text or its placeholder, also when the panel gets another width", async () => {
+  const page = await pages.open({ width: 360, prepare: (host) => (host.session = { ...host.session, state: "running" }) });
+  const box = page.getByRole("textbox", { name: "Prompt", exact: true });
+  const fits = (): Promise<unknown> => page.waitForFunction(() => {
+    const { scrollHeight, clientHeight } = document.querySelector("textarea")!;
+    return scrollHeight <= clientHeight && clientHeight < scrollHeight + 10;
+  }, undefined, { timeout: 20_000 });
+  await page.getByPlaceholder("Add to the queue: it is sent when the agent is done").waitFor();
+  await fits();
+  assert.ok((await box.boundingBox())!.height > 40, "two rows");
+  await tell(page, "turn.state", { state: "completed" });
+  await page.getByPlaceholder("Write a prompt").waitFor();
+  assert.ok((await box.boundingBox())!.height < 40, "one row");
+  await page.setViewportSize({ width: 800, height: 900 });
+  await box.fill("Words of a prompt that fill about one row of a wide panel, and more in a narrow one");
+  assert.ok((await box.boundingBox())!.height < 40, "one row");
+  await page.setViewportSize({ width: 360, height: 900 });
+  await page.waitForFunction(() => document.querySelector("textarea")!.clientHeight > 40, undefined, { timeout: 20_000 });
+  await fits();
+});

@@ -276,6 +276,24 @@ test("a reason is typed in the question: Enter sends it, Escape goes back and ke
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q2", decision: "deny", tell: true, comment: "yes, but ?\nlater" }]);
 });
 
+test("the field of an answer is in view with its buttons when it opens, also in a low panel", async () => {
+  for (const leads of [false, true]) {
+    const page = await pages.open({ prepare: scene, height: 500, width: 360 });
+    await page.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+    await tell(page, "approval.closed", { approval: "q1", title: "Edit src/lexer.ts", status: "approved", decided_by: "rule=session" });
+    await tell(page, "approval.opened", { approval: "q2", type: "human_contact", title: "How should the release be named?" });
+    const question = page.getByRole("group", { name: "Question: How should the release be named?" });
+    await question.waitFor();
+    if (leads) await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q2", choice: "respond" }));
+    else await question.locator(".choices button").first().click();
+    await question.getByRole("textbox").waitFor();
+    await page.waitForFunction(() => {
+      const [frame, last] = [document.querySelector(".transcript")!, [...document.querySelectorAll(".answer-field button")].at(-1)!].map((element) => element.getBoundingClientRect());
+      return last!.bottom <= frame!.bottom;
+    }, undefined, { timeout: 20_000 });
+  }
+});
+
 test("a rule is shown before it is stored, and its pattern can be changed", async () => {
   const page = await working();
   const rule = { tool_name: "Bash", covers: "command", pattern: "rm -r build", text: "the command rm -r build, in this session" };

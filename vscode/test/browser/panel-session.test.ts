@@ -67,6 +67,18 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }, { command: "duet.rename" }]]);
 });
 
+test("in a narrow panel, the tokens and the share of the context stay in one row", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running", started_at: new Date(Date.now() - 83_000).toISOString() }), width: 360 });
+  await page.getByRole("banner").getByText("running").waitFor();
+  await tell(page, "usage", { input_tokens: 1_200_000, output_tokens: 50_000, context_used: 120_000, context_size: 200_000, cost_usd: 12.4 });
+  await tell(page, "agent.silent", { since: new Date(Date.now() - 400_000).toISOString(), ended: false });
+  const usage = page.getByText("1.3M tokens · $12.40");
+  await usage.waitFor();
+  await page.getByText(/^silent for/).waitFor({ state: "attached" });
+  const [words, bar] = [(await usage.boundingBox())!, (await page.getByRole("progressbar", { name: "Context used" }).boundingBox())!];
+  assert.ok(bar.x > words.x && bar.y > words.y && bar.y < words.y + words.height, JSON.stringify([words, bar]));
+});
+
 test("the head has the sums over all turns of the session, with the turn that works", async () => {
   const page = await pages.open({
     prepare: (host) => {
