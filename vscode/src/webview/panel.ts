@@ -231,6 +231,8 @@ export class Panel implements Actions {
 
   /** enter moves the focus to the prompt box, and to an open question once the session is loaded. A click in the page keeps the focus that it gave. */
   private enter(): void {
+    // A list of VS Code that the user has opened meanwhile would close if the page took the focus from it.
+    if (!document.hasFocus()) return window.addEventListener("focus", () => this.enter(), { once: true });
     if (performance.now() - this.pressedAt < clicking || !this.isFocusFree) return;
     this.composer.box.focus();
     if (this.start?.newSession) return;
@@ -240,7 +242,7 @@ export class Panel implements Actions {
 
   /** focusQuestion moves the focus to an open question, unless the user has done something since enter. The view stays where the user reads. */
   private focusQuestion(): void {
-    const isUntouched = this.entered === this.composer.box.draft.text && this.isFocusFree;
+    const isUntouched = document.hasFocus() && this.isFocusFree && this.entered === this.composer.box.draft.text;
     this.entered = undefined;
     if (!isUntouched || this.transcript.focusQuestion()) return;
     this.bar.update((id) => this.transcript.sees(id));

@@ -531,6 +531,20 @@ test("when the user comes to a panel, the prompt box has the focus, or an open q
   await enter(page);
   await boxed(page);
 
+  // A page without the focus of the window takes it from nothing, and waits for it.
+  await page.evaluate(() => {
+    (document.activeElement as HTMLElement).blur();
+    document.hasFocus = () => false;
+  });
+  await enter(page);
+  await page.waitForTimeout(200);
+  assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
+  await page.evaluate(() => {
+    document.hasFocus = () => true;
+    globalThis.dispatchEvent(new Event("focus"));
+  });
+  await boxed(page);
+
   // The question comes with the session, after the page was told.
   const loading = await pages.open({
     prepare: (host) => {
