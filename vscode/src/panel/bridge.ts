@@ -78,7 +78,7 @@ export class Bridge {
   }
 
   /** Notifies the page, now or after its start. */
-  post<M extends "panel.insert" | "panel.focus" | "panel.showQuestion" | "panel.showItem">(method: M, params: PanelNotifications[M]): void {
+  post<M extends "panel.insert" | "panel.focus" | "panel.entered" | "panel.showQuestion" | "panel.showItem">(method: M, params: PanelNotifications[M]): void {
     if (this.started) this.notify(method, params);
     else this.later.push(() => this.notify(method, params));
   }

@@ -49,6 +49,7 @@ export class Panel implements vscode.Disposable {
   private shownFolder = "";
   private gone = false;
   private disposed = false;
+  private wasActive: boolean;
 
   constructor(
     readonly view: PanelView,
@@ -57,6 +58,7 @@ export class Panel implements vscode.Disposable {
     private readonly parts: PanelParts,
   ) {
     this.uuid = place.session;
+    this.wasActive = view.active;
     const { webview } = view;
     webview.options = { enableScripts: true, localResourceRoots: [this.dist] };
     this.bridge = new Bridge({
@@ -66,6 +68,9 @@ export class Panel implements vscode.Disposable {
     this.subscriptions = [
       view.onDidChangeViewState(() => {
         if (!view.visible) this.bridge.pause(); // the page is gone; VS Code loads it again when the panel is visible
+        // The view of the side bar may become visible while the user works elsewhere.
+        if (view.active && !this.wasActive && !view.isSideBar) this.enter();
+        this.wasActive = view.active;
       }),
       view.onDidDispose(() => this.dispose()),
       new vscode.Disposable(parts.projects.onChange(() => this.follow())),
@@ -149,6 +154,11 @@ export class Panel implements vscode.Disposable {
 
   focus(): void {
     this.bridge.post("panel.focus", {});
+  }
+
+  /** Moves the focus to an open question, else to the prompt box, because the user has come to the panel. */
+  enter(): void {
+    this.bridge.post("panel.entered", {});
   }
 
   /** Shows an open question of the session, and moves the focus to it. With a choice, the panel asks for the input that it needs. */
@@ -255,11 +265,14 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     const open = this.all.get(session.session_uuid);
     if (open && !(column !== undefined && this.sideBar.has(open.view))) {
       open.view.reveal(column);
+      open.enter();
       return open;
     }
     open?.view.dispose();
     const view = await this.view(nameOf(session), column);
-    return this.add(view, { folder: project.folder.uri.fsPath, session: session.session_uuid, title: nameOf(session) })!;
+    const panel = this.add(view, { folder: project.folder.uri.fsPath, session: session.session_uuid, title: nameOf(session) })!;
+    panel.enter();
+    return panel;
   }
 
   /** Opens a panel whose first prompt starts a session. */

@@ -190,6 +190,8 @@ export interface PanelNotifications {
   "panel.showItem": ItemKey;
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
+  /** The user has come to the panel: moves the focus to an open question, else to the prompt box. */
+  "panel.entered": Record<string, never>;
 }
 
 export type PanelMethod = keyof PanelMethods;

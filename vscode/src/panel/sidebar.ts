@@ -12,6 +12,7 @@ export interface PanelView {
   readonly visible: boolean;
   /** Whether commands without a session are about it. */
   readonly active: boolean;
+  readonly isSideBar?: boolean;
   title: string;
   iconPath?: vscode.WebviewPanel["iconPath"];
   readonly onDidChangeViewState: vscode.Event<unknown>;
@@ -95,6 +96,7 @@ export class SideBar implements vscode.WebviewViewProvider, vscode.Disposable {
 class SideBarPlace implements PanelView {
   private readonly disposed = new vscode.EventEmitter<void>();
   readonly onDidDispose = this.disposed.event;
+  readonly isSideBar = true;
   private ended = false;
 
   constructor(

@@ -68,13 +68,6 @@ export class Composer {
     this.drawChips();
   }
 
-  /** Puts a prompt that was taken back into the box, if the box is empty. */
-  takeBack(text: string): void {
-    this.history.add(text);
-    if (this.box.draft.text.trim() === "") this.box.insert(text);
-    this.box.focus();
-  }
-
   /** Appends a prompt of the queue to the box. */
   append(text: string): void {
     this.history.add(text);

@@ -2,7 +2,7 @@
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
 import type { ItemKey } from "../panel/protocol";
-import type { AgentSessionEvent, ApprovalClosedEvent, HubEvent, Item, QueueEvent, SessionItem, TextEvent, TurnStateEvent } from "../protocol";
+import type { AgentSessionEvent, ApprovalClosedEvent, HubEvent, Item, QueueEvent, SessionItem, TextEvent, Turn, TurnStateEvent } from "../protocol";
 import { Entries, newEntry, newTool, updateTool, toolKey } from "./entries";
 import type { Entry, EntryKind } from "./entries";
 import { interruptionReason } from "./interruption";
@@ -36,6 +36,9 @@ export interface Changes {
   session: boolean;
 }
 
+/** The end of a turn, from turn.get. */
+type TurnEnd = Pick<Turn, "turn_uuid" | "state" | "error" | "error_code" | "auth_methods">;
+
 /** Codes of agent.error that have an entry in the session as well. */
 const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
@@ -55,6 +58,10 @@ export class Contents {
   private readonly answered = new Map<string, string>();
   /** The keys of the tool calls that show the change of a file, by turn and path. */
   private readonly shownFiles = new Map<string, Map<string, string>>();
+  /** The turns whose queued prompts the user took back into the prompt box. */
+  private readonly takenBack = new Set<string>();
+  /** The turns whose bad end has no reason yet. */
+  private readonly unexplained = new Set<string>();
 
   /** The entries that are not part of another one, the oldest first. */
   get entries(): readonly Entry[] {
@@ -65,6 +72,17 @@ export class Contents {
   get queued(): Entry[] {
     const waiting = this.all.list.filter(({ kind, turn }) => kind === "prompt" && this.turns.waits(turn));
     return waiting.sort((a, b) => this.turns.place(a.turn) - this.turns.place(b.turn));
+  }
+
+  /** Notes that the user took back a queued prompt. */
+  takeBack(turn: string): void {
+    this.takenBack.add(turn);
+    this.all.rearrange();
+  }
+
+  /** Whether an entry is a prompt that the user took back. */
+  isTakenBack({ kind, turn }: Entry): boolean {
+    return kind === "prompt" && this.takenBack.has(turn);
   }
 
   get questions(): readonly OpenQuestion[] {
@@ -228,14 +246,24 @@ export class Contents {
   private noteEnd(turn: string, state: string, reason: string | undefined, seq: number, created: string, data: Data): void {
     if (state !== "interrupted" && state !== "failed" && state !== "timed_out") return;
     const words = endWords(state);
+    if (reason === undefined) this.unexplained.add(turn);
     this.note(state === "interrupted" ? "system" : "error", `end:${turn}`, turn, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
   }
 
-  /** explainEnd sets why the last turn ended badly. A page of session.items has its state alone, and turn.get has the reason. */
-  explainEnd(turn: string, state: string, error: string | undefined): void {
+  /** Returns the turns whose bad end has no reason yet, the newest first. Each turn is returned once. */
+  takeUnexplained(): string[] {
+    const turns = [...this.unexplained].reverse();
+    this.unexplained.clear();
+    return turns;
+  }
+
+  /** explainEnd sets why a turn ended badly. A page of session.items has its state alone, and turn.get has the reason. */
+  explainEnd({ turn_uuid: turn, state, error, error_code, auth_methods }: TurnEnd): void {
+    this.unexplained.delete(turn);
     const entry = this.all.get(`end:${turn}`);
     if (!entry || !error || entry.text !== endWords(state)) return;
     entry.text = state === "interrupted" ? `${endWords(state)}: ${interruptionReason(error, undefined)}` : error;
+    entry.data = { ...(error_code !== undefined && { error_code }), ...(auth_methods && { auth_methods }) };
     this.all.changed(entry);
   }
 

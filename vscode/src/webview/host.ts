@@ -83,7 +83,9 @@ export class Pages {
       this.before = before;
       this.drawTop();
     }
-    return this.refresh(session);
+    const state = await this.refresh(session);
+    void this.explainEnds();
+    return state;
   }
 
   /** Requests the newest items, without showing them. */
@@ -100,7 +102,7 @@ export class Pages {
     const known = this.contents.questions;
     const [session, { approvals }] = await Promise.all([this.states(uuid), this.host.request("approval.list", {})]);
     this.contents.loadQuestions(approvals, known);
-    this.contents.explainEnd(session.turn_uuid, session.state, session.error);
+    this.contents.explainEnd(session);
     this.changed();
     return session;
   }
@@ -147,8 +149,20 @@ export class Pages {
       this.before = before;
       this.drawTop();
       this.changed();
+      void this.explainEnds();
     } catch (error) {
       this.transcript.setOlder(make("p", { class: "failure", text: `Older messages could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.older() }));
+    }
+  }
+
+  /** explainEnds requests why turns ended badly, one after the other. */
+  private async explainEnds(): Promise<void> {
+    for (const turn of this.contents.takeUnexplained()) {
+      // A fork also shows turns of another session, which its panel may not request.
+      const end = await this.host.request("turn.get", { turn }).catch(() => undefined);
+      if (!end) continue;
+      this.contents.explainEnd(end.turn);
+      this.changed();
     }
   }
 

@@ -20,7 +20,12 @@ interface PageState {
   kept?: Draft;
   /** The place in the transcript. Absent: its end. */
   reading?: ReadingPlace;
+  /** The turns whose queued prompts the user took back. */
+  takenBack?: string[];
 }
+
+/** The most turns of these that the page remembers. */
+const mostTakenBack = 200;
 
 /** How long typing has to pause before the extension gets a draft with images or files, in milliseconds. */
 const pause = 400;
@@ -32,6 +37,7 @@ const pause = 400;
 class KeptDraft implements Kept {
   private kept: Draft | undefined;
   private reading: ReadingPlace | undefined;
+  private turns: string[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -44,6 +50,7 @@ class KeptDraft implements Kept {
     // In the side bar, it may be the state of the session before.
     if (before?.place.window === session.window && before.place.session === session.session && isDraft(before.kept)) this.kept = before.kept;
     if (before?.place.session === session.session && isPlace(before.reading)) this.reading = before.reading;
+    if (before?.place.session === session.session && Array.isArray(before.takenBack)) this.turns = before.takenBack;
     this.save();
     if (this.kept) this.store(this.kept);
   }
@@ -61,6 +68,15 @@ class KeptDraft implements Kept {
     this.save();
   }
 
+  get takenBack(): readonly string[] {
+    return this.turns;
+  }
+
+  keepTakenBack(turn: string): void {
+    this.turns = [...this.turns, turn].slice(-mostTakenBack);
+    this.save();
+  }
+
   keep(draft: Draft): void {
     this.kept = draft;
     this.save();
@@ -71,7 +87,7 @@ class KeptDraft implements Kept {
   }
 
   private save(): void {
-    this.api.setState({ place: this.session, ...(this.kept ? { kept: this.kept } : {}), ...(this.reading ? { reading: this.reading } : {}) } satisfies PageState);
+    this.api.setState({ place: this.session, ...(this.kept ? { kept: this.kept } : {}), ...(this.reading ? { reading: this.reading } : {}), ...(this.turns.length > 0 ? { takenBack: this.turns } : {}) } satisfies PageState);
   }
 
   private store(draft: Draft): void {

@@ -37,6 +37,9 @@ export interface Kept {
   /** The place in the transcript from before. undefined: its end. */
   readonly place: ReadingPlace | undefined;
   keepPlace(place: ReadingPlace | undefined): void;
+  /** The turns whose queued prompts the user took back. */
+  readonly takenBack: readonly string[];
+  keepTakenBack(turn: string): void;
 }
 
 /** Events after which turn.get or approval.list has more data than the event. */
@@ -47,6 +50,9 @@ const longestRest = 200;
 
 /** How long to collect these events before a refresh, in milliseconds. */
 const collect = 150;
+
+/** How long after a press in the page the panel becomes active by that press, in milliseconds. */
+const clicking = 500;
 
 /** Whether the daemon refused to change a queued prompt because it has begun. */
 function isBegun(error: unknown): boolean {
@@ -85,13 +91,20 @@ export class Panel implements Actions {
   private scrolling: ReturnType<typeof setTimeout> | undefined;
   /** The place from before is shown, or there is none. */
   private returned = false;
+  /** The session is loaded, at its place. */
+  private placed = false;
+  /** The text of the prompt box when the user came to the panel, until it is known whether a question gets the focus. */
+  private entered: string | undefined;
+  /** The time of the last press in the page. */
+  private pressedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     root: HTMLElement,
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.saidBy(entry) !== undefined);
+    for (const turn of kept.takenBack) this.contents.takeBack(turn);
+    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.isTakenBack(entry) || this.contents.saidBy(entry) !== undefined);
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
@@ -147,6 +160,8 @@ export class Panel implements Actions {
       if (this.pages.loaded) void this.showWanted();
     });
     host.on("panel.focus", () => this.composer.box.focus());
+    host.on("panel.entered", () => this.enter());
+    document.addEventListener("pointerdown", () => (this.pressedAt = performance.now()), { capture: true });
     setInterval(() => this.drawHead(), 1_000);
   }
 
@@ -214,6 +229,32 @@ export class Panel implements Actions {
     this.composer.box.focus();
   }
 
+  /** enter moves the focus to the prompt box, and to an open question once the session is loaded. A click in the page keeps the focus that it gave. */
+  private enter(): void {
+    // A list of VS Code that the user has opened meanwhile would close if the page took the focus from it.
+    if (!document.hasFocus()) return window.addEventListener("focus", () => this.enter(), { once: true });
+    if (performance.now() - this.pressedAt < clicking || !this.isFocusFree) return;
+    this.composer.box.focus();
+    if (this.start?.newSession) return;
+    this.entered = this.composer.box.draft.text;
+    this.changed();
+  }
+
+  /** focusQuestion moves the focus to an open question, unless the user has done something since enter. The view stays where the user reads. */
+  private focusQuestion(): void {
+    const isUntouched = document.hasFocus() && this.isFocusFree && this.entered === this.composer.box.draft.text;
+    this.entered = undefined;
+    if (!isUntouched || this.transcript.focusQuestion()) return;
+    this.bar.update((id) => this.transcript.sees(id));
+    this.bar.focus();
+  }
+
+  /** Whether nothing has the focus that the user has chosen. */
+  private get isFocusFree(): boolean {
+    const { activeElement } = document;
+    return activeElement === null || [document.body, this.transcript.element, this.composer.box.text].includes(activeElement as HTMLElement);
+  }
+
   async answer(question: OpenQuestion, decision: Decision, opens = false): Promise<Answered> {
     this.own.add(question.id);
     try {
@@ -279,6 +320,8 @@ export class Panel implements Actions {
     void this.loadTotals();
     await this.showPlace();
     await this.showWanted();
+    this.placed = true;
+    this.changed();
   }
 
   /** keepPlace stores the place in the transcript when the view rests. Until the place from before is shown, that one counts. */
@@ -418,7 +461,9 @@ export class Panel implements Actions {
       for (const entry of [...queued].reverse()) {
         if (entry.truncated) await this.whole(entry);
         const { state } = await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
-        if (state === "cancelled") taken.unshift(entry.text);
+        if (state !== "cancelled") continue;
+        taken.unshift(entry.text);
+        this.hideTakenBack(entry);
       }
     } catch (error) {
       this.composer.box.fail(`The queue was not stopped: ${(error as Error).message}`);
@@ -430,11 +475,20 @@ export class Panel implements Actions {
   private async takeBack(entry: Entry): Promise<void> {
     try {
       if (entry.truncated) await this.whole(entry);
-      await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
-      this.composer.takeBack(entry.text);
+      const { state } = await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
+      if (state === "cancelled") this.hideTakenBack(entry);
+      this.composer.append(entry.text);
+      this.composer.box.focus();
     } catch (error) {
       this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
     }
+  }
+
+  /** hideTakenBack removes a prompt from the transcript, because it is in the prompt box again. */
+  private hideTakenBack({ turn }: Entry): void {
+    this.contents.takeBack(turn);
+    this.kept.keepTakenBack(turn);
+    this.changed();
   }
 
   /** wholeQueued loads all of a queued prompt's text. Returns false if that fails. */
@@ -519,6 +573,7 @@ export class Panel implements Actions {
     if (changes.questions || changes.order || changes.keys.size > 0) this.bar.update((id) => this.transcript.sees(id));
     if (changes.session || changes.questions || changes.order) this.drawHead();
     if (more) this.changed();
+    else if (this.entered !== undefined && this.placed) this.focusQuestion();
   }
 
   private drawHead(): void {

@@ -40,6 +40,13 @@ export class PromptBox {
     this.nowButton = button({ label: "Send now", class: "text-button now", tip: `Send now: the agent gets it while it works (${navigator.userAgent.includes("Mac") ? "Cmd" : "Ctrl"}+Enter)`, press: () => void this.submit(true) });
     this.nowButton.hidden = true;
     this.element = make("form", { class: "prompt-box", on: { submit: (event) => event.preventDefault() } }, this.failure, this.above, this.text, make("div", { class: "prompt-bar" }, this.tools, this.nowButton, this.sendButton), this.outcome);
+    // In a box of another width, the text has other rows.
+    let width = 0;
+    new ResizeObserver(() => {
+      if (this.text.clientWidth === width) return;
+      width = this.text.clientWidth;
+      this.grow();
+    }).observe(this.text);
   }
 
   get draft(): Draft {
@@ -86,12 +93,14 @@ export class PromptBox {
 
   /** Updates the labels: whether a prompt goes into the queue. */
   setQueues(queues: boolean): void {
+    const changed = this.queues !== queues;
     if (this.queues && !queues) setText(this.outcome, "");
     this.queues = queues;
     this.nowButton.hidden = !queues;
     this.text.placeholder = queues ? "Add to the queue: it is sent when the agent is done" : "Write a prompt";
     this.sendButton.title = queues ? "Add to the queue (Enter)" : "Send (Enter)";
     this.sendButton.setAttribute("aria-label", queues ? "Add to the queue" : "Send");
+    if (changed) this.grow();
   }
 
   fail(why: string): void {

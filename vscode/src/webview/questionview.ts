@@ -199,6 +199,7 @@ export class QuestionView {
     this.field = field;
     this.rest.hidden = true;
     this.answers.replaceChildren(this.rest, field.element);
+    field.element.scrollIntoView({ block: "nearest" });
     field.focus();
     return true;
   }
@@ -287,6 +288,12 @@ export class QuestionBar {
   ) {
     this.element.hidden = true;
     this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
+  }
+
+  /** Moves the focus to the first answer, if the bar has a question. */
+  focus(): void {
+    this.keys.wait();
+    (this.element.querySelector<HTMLElement>(".choices button") ?? this.element.querySelector<HTMLElement>("button"))?.focus();
   }
 
   private takes(key: string): boolean {

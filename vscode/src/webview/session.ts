@@ -187,7 +187,7 @@ export class Head {
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
       button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
       button({ icon: "rewind", name: "Rewind to before a prompt", press: () => actions.command("duet.rewind") }),
-      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
+      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, make("span", { class: "spent" }, this.usage, this.context)),
     ];
     this.ofWorktree = [
       button({ class: "text-button", label: "Land…", tip: "Bring the changes to your branch", press: () => actions.command("duet.land") }),

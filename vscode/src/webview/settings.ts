@@ -19,6 +19,8 @@ export interface SettingValue {
 export interface Setting {
   id: string;
   name: string;
+  /** The visible label, if it differs from the name. */
+  label?: string;
   description: string;
   current: string;
   values: SettingValue[];
@@ -35,11 +37,11 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
   const known = objectOf(session.agent_session);
   const modes: SettingValue[] = (session.modes ?? []).map(({ id, name, description, by }) => ({ id, name: name || id, description: description ?? "", group: by === "agent" ? "The agent's" : "Duet's" }));
   const mode = session.mode || session.requested_mode || "";
-  if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode, "mode"), change: (value) => ({ mode: value }) });
+  if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode), change: (value) => ({ mode: value }) });
   const model = agent.model ?? objectOf(known["model"]);
   const models = objectsOf(model["available"]).map(valueOf);
   const currentModel = session.requested_model || (stringOf(model["current"]) ?? "");
-  if (models.length > 0) settings.push({ id: "model", name: "Model", description: "", current: currentModel, values: withCurrent(models, currentModel, "model"), change: (value) => ({ model: value }) });
+  if (models.length > 0) settings.push({ id: "model", name: "Model", description: "", current: currentModel, values: withCurrent(models, currentModel), change: (value) => ({ model: value }) });
   for (const option of agent.options ?? objectsOf(known["options"])) {
     const id = stringOf(option["id"]);
     const values = objectsOf(option["values"]).map(valueOf);
@@ -47,7 +49,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
     if (id === undefined || values.length === 0 || /^(?:mode|model)$/.test(stringOf(option["category"]) ?? "")) continue;
     const current = session.requested_options?.[id] ?? stringOf(option["current"]) ?? "";
     const name = stringOf(option["name"]) ?? id;
-    settings.push({ id: `option-${id}`, name, description: stringOf(option["description"]) ?? "", current, values: withCurrent(values, current, name.toLowerCase()), change: (value) => ({ options: { [id]: value } }) });
+    settings.push({ id: `option-${id}`, name, description: stringOf(option["description"]) ?? "", current, values: withCurrent(values, current), change: (value) => ({ options: { [id]: value } }) });
   }
   return settings;
 }
@@ -71,7 +73,7 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
       ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in its own git worktree" }]),
       ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
     ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),
-    ...setting("worktree", "Place of work", worktrees && several === undefined ? places : []),
+    ...setting("worktree", "Place of work", worktrees && several === undefined ? places : []).map((of) => ({ ...of, label: "Place" })),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
 }
@@ -81,7 +83,7 @@ const [severalChosen, askSeveral] = [" several", " ask"];
 
 /** The places of work: whether the agent gets a git worktree. */
 const places = [
-  { id: "", name: "Default place", description: "In the project, unless the configuration gives new sessions a worktree" },
+  { id: "", name: "Default", description: "In the project, unless the configuration gives new sessions a worktree" },
   { id: "no", name: "In the project", description: "The agent works on your files" },
   { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
 ];
@@ -91,12 +93,12 @@ function valueOf(value: Data): SettingValue {
   return { id, name: stringOf(value["name"]) ?? id, description: stringOf(value["description"]) ?? "", group: stringOf(value["group"]) ?? "" };
 }
 
-/** withCurrent adds the current value, if the agent does not list it. what names the setting for the case that the agent chooses. */
-function withCurrent(values: SettingValue[], current: string, what: string): SettingValue[] {
-  return values.some(({ id }) => id === current) ? values : [{ id: current, name: current || `Default ${what}`, description: "", group: values[0]?.group ?? "" }, ...values];
+/** withCurrent adds the current value, if the agent does not list it. An empty one is the agent's default. */
+function withCurrent(values: SettingValue[], current: string): SettingValue[] {
+  return values.some(({ id }) => id === current) ? values : [{ id: current, name: current || "Default", description: "", group: values[0]?.group ?? "" }, ...values];
 }
 
-/** Select boxes for the settings, below the prompt box. */
+/** Select boxes for the settings, with their labels, below the prompt box. */
 export class SettingsBar {
   readonly element = make("div", { class: "settings" });
   private readonly boxes = new Map<string, HTMLSelectElement>();
@@ -115,7 +117,7 @@ export class SettingsBar {
   update(settings: readonly Setting[]): void {
     for (const [id, box] of this.boxes) {
       if (settings.some((setting) => setting.id === id)) continue;
-      box.remove();
+      box.parentElement!.remove();
       this.boxes.delete(id);
       this.shown.delete(id);
     }
@@ -133,7 +135,7 @@ export class SettingsBar {
     if (!box) {
       box = make("select", { is: { "aria-label": setting.name } });
       this.boxes.set(setting.id, box);
-      this.element.append(box);
+      this.element.append(make("label", { class: "setting" }, make("span", { class: "setting-name", text: setting.label ?? setting.name, tip: setting.name }), box));
     }
     const groups = new Map<string, SettingValue[]>();
     for (const value of setting.values) groups.set(value.group, [...(groups.get(value.group) ?? []), value]);

@@ -81,8 +81,7 @@ export class Transcript {
       if (this.following) this.pin();
       else this.lastDistance = this.distance();
     });
-    sizes.observe(this.log);
-    sizes.observe(this.element);
+    for (const element of [this.log, this.loose, this.ending, this.element]) sizes.observe(element);
   }
 
   get jumpButton(): HTMLButtonElement {
@@ -212,6 +211,13 @@ export class Transcript {
     return own !== undefined && own.height > 0 && own.bottom > frame.top && own.top < frame.bottom;
   }
 
+  /** Moves the focus to the first open question in view. Returns false if there is none. */
+  focusQuestion(): boolean {
+    const seen = [...this.questions].find(([id]) => this.sees(id));
+    seen?.[1].focus();
+    return seen !== undefined;
+  }
+
   toEnd(): void {
     this.following = true;
     this.opened = undefined;
@@ -266,8 +272,9 @@ export class Transcript {
     const ids = new Set(open.map(({ id }) => id));
     for (const [id, view] of this.questions) {
       if (ids.has(id)) continue;
+      const isSeen = this.sees(id);
       this.questions.delete(id);
-      this.ended(id, view);
+      this.ended(id, view, isSeen);
       this.updateTool(view.question);
     }
     for (const question of open) {
@@ -294,17 +301,21 @@ export class Transcript {
     if (tool !== undefined) this.views.known(tool)?.update();
   }
 
-  /** ended replaces a question that another client has answered with a note. After the user's own answer, the focus goes to the next question. */
-  private ended(id: string, view: QuestionView): void {
+  /**
+   * ended replaces a question that another client has answered with a note. After the user's own answer, the focus goes to the next
+   * question. If there is none, a view that was at the question follows the agent again.
+   */
+  private ended(id: string, view: QuestionView, isSeen: boolean): void {
     const outcome = this.actions.contents.outcome(id);
     const hadFocus = view.element.contains(document.activeElement);
     const words = this.actions.endOf(id, outcome);
     const isSaid = outcome?.decision === "denied" && view.question.tool !== undefined; // by the tool call
     if (words === undefined || isSaid) view.element.remove();
     else view.element.replaceWith(make("p", { class: "note", text: words }));
-    if (!hadFocus) return;
-    if (!this.following && this.distance() < nearEnd) this.toEnd(); // showQuestion had stopped following
     const [next] = words === undefined ? this.actions.contents.questions : [];
+    // showQuestion had stopped following.
+    if (!this.following && ((hadFocus && this.distance() < nearEnd) || (words === undefined && isSeen && !next))) this.toEnd();
+    if (!hadFocus) return;
     if (next) this.wanted = { id: next.id, answer: undefined };
     else this.actions.focusPrompt();
   }

@@ -91,7 +91,7 @@ test("a panel that is not loaded yet has no buttons of a session, and sends its 
 test("the folder, the agent, its mode and its model are chosen before the first prompt, which starts the session in the same panel", async () => {
   const page = await pages.open({ prepare: newSession });
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
-  assert.deepEqual(await selects(page), ["Folder: parser", "Agent: claude", "Mode: Default", "Model: Default model"]);
+  assert.deepEqual(await selects(page), ["Folder: parser", "Agent: claude", "Mode: Default", "Model: Default"]);
   await page.getByText("Your first prompt starts a session in parser.").waitFor();
   assert.equal(await page.getByRole("button", { name: "Fork the session" }).count(), 0, "there is no session yet");
   await page.getByRole("combobox", { name: "Model" }).selectOption("Small 4.1");
@@ -131,7 +131,7 @@ test("a new session can get a worktree: off at first, and only where there is a 
   });
   const place = inRepository.getByRole("combobox", { name: "Place of work" });
   await place.waitFor();
-  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: claude", "Mode: Default", "Model: Default model", "Place of work: Default place"]);
+  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: claude", "Mode: Default", "Model: Default", "Place of work: Default"]);
   await place.selectOption("In a worktree");
   await inRepository.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Place of work']")!.title.startsWith("Place of work: In a worktree"));
   await inRepository.screenshot({ path: `${pictures}new-worktree.png` });
@@ -217,6 +217,33 @@ test("the agents are there once duet-rpc is ready, and what was typed meanwhile 
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
   await page.keyboard.type("was ");
   assert.deepEqual([await box(page).inputValue(), await page.getByText("duet-rpc is starting").count()], ["was typed early", 0]);
+});
+
+test("each setting has a visible label, whose text and value fit at 360 pixels", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      const modes = [{ id: "default", name: "Default", by: "agent" }];
+      const options = [{ id: "thinking", name: "A long name for the thinking of the agent", values: [{ id: "on", name: "On" }, { id: "off", name: "Off" }] }];
+      const models = [{ id: "large", name: "A large model with a name that does not fit in a narrow panel" }];
+      host.start.newSession = {
+        about: "It starts.", worktrees: true, folders: [], agents: [{ name: "claude", title: "", description: "" }, { name: "demo", title: "", description: "" }],
+        description: { agent: "claude", modes, agent_session: { model: { available: models }, options, schema: 1 } } as never,
+        chosen: { folder: "/home/alice/parser", agent: "claude", model: "large" },
+      };
+    },
+    width: 360,
+  });
+  await page.getByRole("combobox", { name: "Agent", exact: true }).waitFor();
+  assert.deepEqual(await page.locator(".setting").evaluateAll((all) => all.map((one) => `${one.querySelector("span")!.textContent}: ${one.querySelector("select")!.selectedOptions[0]!.text}`)), [
+    "Agent: claude", "Place: Default", "Mode: Default", "Model: A large model with a name that does not fit in a narrow panel", "A long name for the thinking of the agent: Default",
+  ]);
+  const add = (await page.getByRole("button", { name: "Add context" }).boundingBox())!;
+  const right = await page.locator(".settings").evaluate((element) => element.getBoundingClientRect().right);
+  const boxes = await page.locator(".setting").evaluateAll((all) => all.flatMap((one) => [...one.children].map((part) => part.getBoundingClientRect()).map(({ width, top, right }) => ({ width, top, right }))));
+  assert.ok(boxes.every((box) => box.width > 20 && box.right <= right), JSON.stringify([right, boxes]));
+  assert.ok(boxes[0]!.top < add.y + add.height, "the first of them stands beside the button");
+  await page.screenshot({ path: `${pictures}new-settings-narrow.png` });
+  assert.deepEqual(problemsOf(page), []);
 });
 
 for (const theme of ["dark", "light", "high-contrast"] as Theme[]) {

@@ -278,8 +278,11 @@ test("while the agent works prompts are queued, are taken back, and stand where 
   await queue.getByRole("button", { name: "Take back: second" }).click();
   assert.deepEqual(await called(page, "turn.interrupt"), [{ turn: "run-2", reason: "taken back" }]);
   await tell(page, "turn.state", { turn_uuid: "run-2", state: "cancelled" });
+  await tell(page, "item.changed", { turn_uuid: "run-2", type: "message", role: "user", key: "prompt-2", text: "second", withdrawn: true });
   await queue.getByText("second").waitFor({ state: "detached" });
   assert.equal(await box.inputValue(), "second");
+  await page.waitForTimeout(300);
+  assert.equal(await page.locator(".prompt", { hasText: "second" }).count(), 0, "it is in the box again");
   await tell(page, "item.added", { type: "message", role: "assistant", key: "m9", text: "Done with the old one." });
   await tell(page, "turn.state", { turn_uuid: "run", state: "completed" });
   await tell(page, "turn.state", { turn_uuid: "run-1", state: "starting" });
@@ -381,4 +384,56 @@ test("lines that the user has added go once; a working agent gets their place in
   await page.keyboard.type("And here");
   await page.keyboard.press("Control+Enter");
   assert.deepEqual((await called(page, "session.prompt", 2))[1], { session: "thread", prompt: "And here\n\n@src/panel.ts#L46-90", deliver: "steer" });
+});
+
+test("a prompt that was taken back stays away after a reload and goes below the draft; one that another client cancelled stays", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.session = { ...host.session, state: "running" };
+      const prompt = (n: number, text: string, over: Record<string, unknown> = {}): void => void host.items.push({ turn_uuid: `run-${n}`, created_at: "2026-01-02T03:04:05Z", type: "message", role: "user", key: `prompt-${n}`, text, seq: n, ...over });
+      if (host.state === undefined) return;
+      prompt(1, "mine", { turn_state: "cancelled", withdrawn: true });
+      prompt(2, "theirs", { turn_state: "cancelled", withdrawn: true });
+    },
+  });
+  const box = page.getByRole("textbox", { name: "Prompt", exact: true });
+  await page.getByRole("banner").getByText("running").waitFor();
+  for (const words of ["mine", "theirs"]) {
+    await box.fill(words);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  }
+  await box.fill("a draft");
+  await page.getByRole("button", { name: "Take back: mine" }).click();
+  for (const n of [1, 2]) {
+    await tell(page, "turn.state", { turn_uuid: `run-${n}`, state: "cancelled" });
+    await tell(page, "item.changed", { turn_uuid: `run-${n}`, type: "message", role: "user", key: `prompt-${n}`, text: n === 1 ? "mine" : "theirs", withdrawn: true });
+  }
+  const prompts = page.locator(".log .prompt");
+  await prompts.filter({ hasText: "The agent did not get this." }).waitFor();
+  assert.deepEqual([await prompts.locator(".prompt-text").allTextContents(), await box.inputValue()], [["theirs"], "a draft\n\nmine"]);
+  await page.reload();
+  await prompts.filter({ hasText: "theirs" }).waitFor();
+  assert.deepEqual(await prompts.locator(".prompt-text").allTextContents(), ["theirs"]);
+});
+
+test("the prompt box is as high as its text or its placeholder, also when the panel gets another width", async () => {
+  const page = await pages.open({ width: 360, prepare: (host) => (host.session = { ...host.session, state: "running" }) });
+  const box = page.getByRole("textbox", { name: "Prompt", exact: true });
+  const fits = (): Promise<unknown> => page.waitForFunction(() => {
+    const { scrollHeight, clientHeight } = document.querySelector("textarea")!;
+    return scrollHeight <= clientHeight && clientHeight < scrollHeight + 10;
+  }, undefined, { timeout: 20_000 });
+  await page.getByPlaceholder("Add to the queue: it is sent when the agent is done").waitFor();
+  await fits();
+  assert.ok((await box.boundingBox())!.height > 40, "two rows");
+  await tell(page, "turn.state", { state: "completed" });
+  await page.getByPlaceholder("Write a prompt").waitFor();
+  assert.ok((await box.boundingBox())!.height < 40, "one row");
+  await page.setViewportSize({ width: 800, height: 900 });
+  await box.fill("Words of a prompt that fill about one row of a wide panel, and more in a narrow one");
+  assert.ok((await box.boundingBox())!.height < 40, "one row");
+  await page.setViewportSize({ width: 360, height: 900 });
+  await page.waitForFunction(() => document.querySelector("textarea")!.clientHeight > 40, undefined, { timeout: 20_000 });
+  await fits();
 });

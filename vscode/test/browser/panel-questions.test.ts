@@ -276,6 +276,24 @@ test("a reason is typed in the question: Enter sends it, Escape goes back and ke
   assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q2", decision: "deny", tell: true, comment: "yes, but ?\nlater" }]);
 });
 
+test("the field of an answer is in view with its buttons when it opens, also in a low panel", async () => {
+  for (const leads of [false, true]) {
+    const page = await pages.open({ prepare: scene, height: 500, width: 360 });
+    await page.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+    await tell(page, "approval.closed", { approval: "q1", title: "Edit src/lexer.ts", status: "approved", decided_by: "rule=session" });
+    await tell(page, "approval.opened", { approval: "q2", type: "human_contact", title: "How should the release be named?" });
+    const question = page.getByRole("group", { name: "Question: How should the release be named?" });
+    await question.waitFor();
+    if (leads) await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q2", choice: "respond" }));
+    else await question.locator(".choices button").first().click();
+    await question.getByRole("textbox").waitFor();
+    await page.waitForFunction(() => {
+      const [frame, last] = [document.querySelector(".transcript")!, [...document.querySelectorAll(".answer-field button")].at(-1)!].map((element) => element.getBoundingClientRect());
+      return last!.bottom <= frame!.bottom;
+    }, undefined, { timeout: 20_000 });
+  }
+});
+
 test("a rule is shown before it is stored, and its pattern can be changed", async () => {
   const page = await working();
   const rule = { tool_name: "Bash", covers: "command", pattern: "rm -r build", text: "the command rm -r build, in this session" };
@@ -466,4 +484,114 @@ test("after an answer by the keyboard, the view follows the agent again", async 
   await tell(page, "approval.closed", { approval: "q1", title: "Edit src/lexer.ts", status: "approved", decided_by: "user" });
   await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Newest" }).waitFor({ state: "hidden" });
+});
+
+test("an answer at the question leads to the end, and a reader who has scrolled up stays", async () => {
+  const distance = (page: Page): Promise<number> => page.locator(".transcript").evaluate(({ scrollTop, scrollHeight, clientHeight }) => scrollHeight - scrollTop - clientHeight);
+  const opened = async (): Promise<Page> => {
+    const page = await pages.open({ prepare: scene, height: 500 });
+    await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor();
+    await tell(page, "text.delta", { key: "m9", text: "Meanwhile it goes on.\n\n".repeat(40) });
+    await page.locator("[data-key='m9']").waitFor();
+    return page;
+  };
+  const goesOn = async (page: Page): Promise<void> => {
+    await page.getByRole("group", { name: "Question: Edit src/lexer.ts" }).waitFor({ state: "detached" });
+    await tell(page, "text.delta", { key: "m9", text: "It has the answer.\n\n".repeat(40) });
+    await page.waitForFunction(() => document.querySelector("[data-key='m9']")!.textContent.includes("It has the answer."));
+  };
+  const page = await opened();
+  await page.evaluate(() => window.host.notify("panel.showQuestion", { id: "q1" }));
+  await isFocused(page, "Allow");
+  await page.waitForFunction(() => {
+    const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".transcript")!;
+    return scrollHeight - scrollTop - clientHeight > 100;
+  });
+  await rest(page);
+  await page.keyboard.press("y");
+  await goesOn(page);
+  await page.getByRole("button", { name: "Newest" }).waitFor({ state: "hidden", timeout: 20_000 });
+  assert.ok((await distance(page)) < 5);
+
+  const reader = await opened();
+  await toTop(reader);
+  await reader.getByRole("region", { name: "Open questions" }).getByRole("button", { name: "Allow" }).click();
+  await goesOn(reader);
+  assert.deepEqual([await reader.locator(".transcript").evaluate(({ scrollTop }) => scrollTop), await reader.getByRole("button", { name: "Newest" }).isVisible()], [0, true]);
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("when the user comes to a panel, the prompt box has the focus, or an open question without a scroll", async () => {
+  const enter = (page: Page): Promise<void> => page.evaluate(() => window.host.notify("panel.entered", {}));
+  const boxed = (page: Page): Promise<void> => page.getByRole("textbox", { name: "Prompt", exact: true }).and(page.locator(":focus")).waitFor({ timeout: 20_000 });
+  const page = await working();
+  await enter(page);
+  await boxed(page);
+  await page.locator(".transcript").focus();
+  await enter(page);
+  await boxed(page);
+
+  // A page without the focus of the window takes it from nothing, and waits for it.
+  await page.evaluate(() => {
+    (document.activeElement as HTMLElement).blur();
+    document.hasFocus = () => false;
+  });
+  await enter(page);
+  await page.waitForTimeout(200);
+  assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
+  await page.evaluate(() => {
+    document.hasFocus = () => true;
+    globalThis.dispatchEvent(new Event("focus"));
+  });
+  await boxed(page);
+
+  // The question comes with the session, after the page was told.
+  const loading = await pages.open({
+    prepare: (host) => {
+      host.silent.add("session.items");
+      host.session = { ...host.session, state: "waiting_input" };
+      host.approvals = [{ approval: "q2", turn_uuid: "run", session_uuid: "thread", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } }];
+    },
+  });
+  await loading.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.items"));
+  await enter(loading);
+  await boxed(loading);
+  await loading.evaluate(() => window.host.release("session.items"));
+  await isFocused(loading, "Allow");
+  await loading.keyboard.press("n"); // a key for what had the focus before
+  assert.deepEqual(await callsOf(loading, "approval.decide"), []);
+
+  // What the user types meanwhile keeps the focus in the prompt box.
+  const typed = await pages.open({
+    prepare: (host) => {
+      host.silent.add("session.items");
+      host.approvals = [{ approval: "q2", turn_uuid: "run", session_uuid: "thread", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } }];
+    },
+  });
+  await typed.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.items"));
+  await enter(typed);
+  await boxed(typed);
+  await typed.keyboard.type("But");
+  await typed.evaluate(() => window.host.release("session.items"));
+  await typed.getByRole("group", { name: "Question: rm -r build" }).waitFor();
+  await typed.keyboard.type(" why");
+  assert.equal(await typed.getByRole("textbox", { name: "Prompt", exact: true }).inputValue(), "But why");
+
+  // A reader of older messages keeps the place: the bar has the question.
+  const reader = await pages.open({ prepare: scene, height: 700 });
+  await reader.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+  await toTop(reader);
+  const bar = reader.getByRole("region", { name: "Open questions" });
+  await bar.waitFor();
+  await rest(reader);
+  await enter(reader);
+  await bar.getByRole("button", { name: "Allow", exact: true }).and(reader.locator(":focus")).waitFor({ timeout: 20_000 });
+  assert.equal(await reader.locator(".transcript").evaluate(({ scrollTop }) => scrollTop), 0);
+
+  // A click in the page says itself what has the focus.
+  await reader.getByRole("heading", { name: "Make the parser accept comments" }).click();
+  await enter(reader);
+  await reader.waitForTimeout(200);
+  assert.equal(await reader.evaluate(() => document.activeElement === document.body), true);
+  assert.deepEqual(problemsOf(reader), []);
 });

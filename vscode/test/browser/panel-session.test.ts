@@ -67,6 +67,18 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }, { command: "duet.rename" }]]);
 });
 
+test("in a narrow panel, the tokens and the share of the context stay in one row", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running", started_at: new Date(Date.now() - 83_000).toISOString() }), width: 360 });
+  await page.getByRole("banner").getByText("running").waitFor();
+  await tell(page, "usage", { input_tokens: 1_200_000, output_tokens: 50_000, context_used: 120_000, context_size: 200_000, cost_usd: 12.4 });
+  await tell(page, "agent.silent", { since: new Date(Date.now() - 400_000).toISOString(), ended: false });
+  const usage = page.getByText("1.3M tokens · $12.40");
+  await usage.waitFor();
+  await page.getByText(/^silent for/).waitFor({ state: "attached" });
+  const [words, bar] = [(await usage.boundingBox())!, (await page.getByRole("progressbar", { name: "Context used" }).boundingBox())!];
+  assert.ok(bar.x > words.x && bar.y > words.y && bar.y < words.y + words.height, JSON.stringify([words, bar]));
+});
+
 test("the head has the sums over all turns of the session, with the turn that works", async () => {
   const page = await pages.open({
     prepare: (host) => {
@@ -144,6 +156,21 @@ test("the prompt of a failed turn is not sent without an attachment that is gone
   await page.getByRole("button", { name: "Try Again" }).click();
   await page.getByText("It was not sent: its attachment blue.png is not there any more").waitFor();
   assert.deepEqual(await callsOf(page, "session.prompt"), []);
+});
+
+test("in high contrast, adjacent insertions or removals have one border around them, and the diff and the context have one", async () => {
+  const page = await pages.open({ prepare: scene, theme: "high-contrast" });
+  await page.locator(".diff-lines > ins").first().waitFor();
+  const styles = await page.evaluate(() => {
+    const lines = document.querySelector(".question .diff-lines")!;
+    lines.replaceChildren(...["span", "del", "del", "ins", "ins", "span", "del"].map((name) => document.createElement(name)));
+    const edges = ({ borderTopStyle, borderBottomStyle }: CSSStyleDeclaration): string => `${borderTopStyle} ${borderBottomStyle}`;
+    return { lines: [...lines.children].map((line) => edges(getComputedStyle(line))), diff: edges(getComputedStyle(lines)), context: edges(getComputedStyle(document.querySelector(".context")!)) };
+  });
+  assert.deepEqual(styles, {
+    lines: ["none none", "dashed none", "none none", "solid none", "none none", "solid none", "dashed dashed"],
+    diff: "none none", context: "solid solid",
+  });
 });
 
 test("insertions and removals have borders of their own in high contrast", async () => {
@@ -316,6 +343,32 @@ test("a failure says why and what to do", async () => {
   const error = page.getByRole("group", { name: "Error" });
   await error.getByText("the agent wants a sign-in").waitFor();
   await error.getByText("Sign in to the agent in a terminal (duet-rpc agents login); it offers: An API key. Then send the prompt again.").waitFor();
+});
+
+test("after a reload, each failed turn says why and what to do, also an older one", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      const said = (turn: string, key: string, state: string): void => void host.items.push({ turn_uuid: turn, turn_state: state, created_at: "2026-01-02T03:04:05Z", type: "message", key, role: "user", text: key });
+      said("first", "Mend it", "failed");
+      said("second", "Test it", "interrupted");
+      for (let i = 0; i < 160; i++) said("third", `Prompt ${i}`, "completed");
+      said("fourth", "Ship it", "failed");
+      said("run", "Try again", "completed");
+      const turn = (turn_uuid: string, state: string, error: string, error_code?: string): void => void (host.turns[turn_uuid] = { ...host.session, turn_uuid, state, error, error_code });
+      turn("first", "failed", "the disk has no space left", "STORE_FULL");
+      turn("second", "interrupted", "the daemon has ended");
+      turn("fourth", "failed", "the agent wants a sign-in", "AGENT_AUTH_REQUIRED");
+    },
+  });
+  const errors = page.getByRole("group", { name: "Error" });
+  await errors.getByText("the agent wants a sign-in").waitFor();
+  await errors.getByText("Sign in to the agent in a terminal (duet-rpc agents login).").waitFor();
+  await page.getByRole("button", { name: "Show older messages" }).evaluate((button: HTMLElement) => button.click());
+  await errors.getByText("the disk has no space left").waitFor({ state: "attached" });
+  await page.getByText("Interrupted: the daemon has ended").waitFor({ state: "attached" });
+  const asked = (await callsOf(page, "turn.get")).map(({ turn }) => turn);
+  assert.deepEqual(asked.filter((turn) => turn !== "thread"), ["fourth", "second", "first"], "no other turn is requested");
+  assert.deepEqual(problemsOf(page), []);
 });
 
 test("when duet-rpc goes and comes again the page says so, and goes on", async () => {

@@ -25,7 +25,7 @@ interface Window {
   hub: TestHub;
   beginnings: Beginnings;
   /** Opens a panel, and returns the requests of its page. Without a beginning, the page is one of a later window. */
-  open: (beginning: Omit<Beginning, "session"> | string) => { session: string; notified: string[]; moved: Project[]; compared: ProjectSession[]; closed: () => boolean; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
+  open: (beginning: Omit<Beginning, "session"> | string) => { session: string; notified: string[]; moved: Project[]; compared: ProjectSession[]; closed: () => boolean; show: (state: { visible: boolean; active: boolean; isSideBar?: boolean }) => void; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 
 async function opened(t: test.TestContext, config = ""): Promise<Window> {
@@ -64,7 +64,13 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
     const compared: ProjectSession[] = [];
     let closed = false;
     const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), compare: (of: ProjectSession) => Promise.resolve(void compared.push(of)), onError } as unknown as RequestParts;
-    const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing, dispose: () => (closed = true) } as unknown as WebviewPanel, own, { folder: project.folder, session, title: "A title" }, {
+    let changed = (): void => {};
+    const view = { webview, visible: true, active: false, onDidChangeViewState: (listener: () => void) => ((changed = listener), nothing()), onDidDispose: nothing, dispose: () => (closed = true) };
+    const show = (state: { visible: boolean; active: boolean }): void => {
+      Object.assign(view, state);
+      changed();
+    };
+    const panel = new Panel(view as unknown as WebviewPanel, own, { folder: project.folder, session, title: "A title" }, {
       window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {}, get current() { return window.activeTextEditor; } }, handlers: (of: Panel) => handlersOf(of, parts), onError,
     } as unknown as PanelParts);
     t.after(() => panel.dispose());
@@ -72,8 +78,8 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
     const client = new JSONRPCClient(transport, { timeout: 60_000 });
     const notified: string[] = [];
     const server = new JSONRPCServer(transport);
-    for (const method of ["event", "panel.connection"]) server.onNotify(method, () => void notified.push(method));
-    return { session, notified, moved, compared, closed: () => closed, request: (method, params = {}) => client.request(method, params) };
+    for (const method of ["event", "panel.connection", "panel.entered"]) server.onNotify(method, () => void notified.push(method));
+    return { session, notified, moved, compared, closed: () => closed, show, request: (method, params = {}) => client.request(method, params) };
   };
   return { hub, beginnings, open };
 }
@@ -333,4 +339,24 @@ test("the agent of a new session is the one of the settings, else the one that w
   assert.equal(await choose(), "configured");
   await page.request("panel.choose", { folder: "/elsewhere" });
   assert.deepEqual([page.moved.length, beginnings.of(page.session)!.chosen.folder], [1, "/elsewhere"], "another project has a hub of its own");
+});
+
+test("a panel whose tab the user chooses gives its page the focus, once; the view in the side bar does not when it appears", async (t) => {
+  const { hub, open } = await opened(t);
+  const page = open({ title: "New session", chosen: { folder: hub.project.folder } });
+  const entered = async (): Promise<number> => {
+    await page.request("panel.start");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return page.notified.filter((method) => method === "panel.entered").length;
+  };
+  assert.equal(await entered(), 0);
+  page.show({ visible: true, active: true });
+  page.show({ visible: true, active: true });
+  assert.equal(await entered(), 1);
+  page.show({ visible: false, active: false });
+  page.show({ visible: true, active: true }); // before VS Code has loaded the page again
+  assert.equal(await entered(), 2);
+  page.show({ visible: false, active: false, isSideBar: true });
+  page.show({ visible: true, active: true });
+  assert.equal(await entered(), 2);
 });

@@ -199,8 +199,9 @@ test("an interrupted turn stays marked when other prompts follow, and after a re
   const later = loaded(item({ ...interrupted, key: "m1", role: "assistant", text: "Half", turn_uuid: "run" }), prompt("bad", { turn_state: "failed" }), prompt("back", { turn_state: "cancelled" }), prompt("next"));
   later.load([prompt("run", interrupted), item({ ...interrupted, key: "m1", role: "assistant", text: "Half", turn_uuid: "run" })], true);
   assert.deepEqual(brief(later), ["prompt run", "text Half", "system Interrupted", "prompt bad", "error Failed", "prompt back", "prompt next"]);
-  later.explainEnd("bad", "failed", "it broke");
-  later.explainEnd("run", "interrupted", "the daemon stopped.");
+  assert.deepEqual(later.takeUnexplained(), ["bad", "run"]);
+  later.explainEnd({ turn_uuid: "bad", state: "failed", error: "it broke" });
+  later.explainEnd({ turn_uuid: "run", state: "interrupted", error: "the daemon stopped." });
   assert.deepEqual(brief(later).filter((line) => /^(error|system)/.test(line)), ["system Interrupted: the daemon stopped", "error it broke"]);
 });
 
