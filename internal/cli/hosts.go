@@ -106,10 +106,15 @@ type listedHost struct {
 	State   string                  `json:"state"` // reached or failed
 	Error   string                  `json:"error,omitempty"`
 	Itself  *hubprocess.Description `json:"description,omitempty"`
+	Seen    *hubprocess.Description `json:"last_description,omitempty"` // of a host that failed now
+	SeenAt  *time.Time              `json:"last_seen,omitempty"`
 }
 
 // lookAt asks a host for its description.
-func (s *settings) lookAt(ctx context.Context, name string, command []string, within time.Duration) listedHost {
+func (s *settings) lookAt(
+	ctx context.Context, name string, command []string, within time.Duration,
+	look func(*hubprocess.Host, context.Context) (hubprocess.Description, error),
+) listedHost {
 	l := listedHost{Name: name, Command: command, State: "reached"}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -118,9 +123,12 @@ func (s *settings) lookAt(ctx context.Context, name string, command []string, wi
 	h, err := own.Remote()
 	if err == nil {
 		var d hubprocess.Description
-		if d, err = h.Describe(ctx); err == nil {
+		if d, err = look(h, ctx); err == nil {
 			l.Itself = &d
 			return l
+		}
+		if seen, at := h.Seen(); seen != nil {
+			l.Seen, l.SeenAt = seen, &at
 		}
 	}
 	if ctx.Err() != nil {
@@ -140,7 +148,7 @@ func listHosts(cmd *cobra.Command, s *settings) error {
 	all := make([]listedHost, len(hosts))
 	var looking sync.WaitGroup
 	for i, name := range slices.Sorted(maps.Keys(hosts)) {
-		looking.Go(func() { all[i] = s.lookAt(ctx, name, hosts[name].Command, hostsWithin) })
+		looking.Go(func() { all[i] = s.lookAt(ctx, name, hosts[name].Command, hostsWithin, (*hubprocess.Host).Look) })
 	}
 	looking.Wait()
 	if ctx.Err() != nil {
@@ -153,7 +161,11 @@ func listHosts(cmd *cobra.Command, s *settings) error {
 	t.Empty("your configuration names no host: `duet-rpc hosts add NAME COMMAND…` adds one")
 	for _, l := range all {
 		if l.Itself == nil {
-			t.Row(l.Name, "failed: "+term.Short(l.Error), "", "", "")
+			state, version, sessions := "failed: "+term.Short(l.Error), "", ""
+			if l.Seen != nil {
+				state, version, sessions = state+"; seen "+term.Age(*l.SeenAt)+" ago", term.Line(l.Seen.Version), term.Number(l.Seen.Sessions)
+			}
+			t.Row(l.Name, state, version, "", sessions)
 			continue
 		}
 		load := ""
@@ -185,7 +197,7 @@ func newHostsCheck(s *settings) *cobra.Command {
 			}
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
-			l := s.lookAt(ctx, h.Name, h.Command, checkWithin)
+			l := s.lookAt(ctx, h.Name, h.Command, checkWithin, (*hubprocess.Host).Describe)
 			if ctx.Err() != nil {
 				return term.ErrInterrupted
 			}

@@ -97,7 +97,7 @@ func Run(version string) int {
 		s.Host, _ = root.PersistentFlags().GetString("host")
 		if asJSON, _ := root.PersistentFlags().GetBool("json"); asJSON {
 			line, _ := json.Marshal(map[string]string{"kind": "error", "message": s.named(err.Error())}) // strings cannot fail
-			_ = term.Raw(os.Stderr, line)                                                       // the exit status says the same
+			_ = term.Raw(os.Stderr, line)                                                                // the exit status says the same
 			return 1
 		}
 		side := term.Terminal(os.Stderr)

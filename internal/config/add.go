@@ -50,10 +50,11 @@ func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
 	if _, there := was.agents[agent.Name]; there {
 		return nil, fmt.Errorf("%s has [agents.%s] already: take that out first, or choose another name with --as", was.Name, agent.Name)
 	}
-	if e.Text, err = agent.table(); err != nil {
+	text, err := agent.table()
+	if err != nil {
 		return nil, err
 	}
-	e.append(e.Text)
+	e.append(text)
 	return e, e.check(was, getenv, agent.Name, agent.Command)
 }
 

@@ -6,14 +6,20 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/durable"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // This file copies this program to a host that has none.
@@ -54,8 +60,7 @@ func (h *Host) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	build := sha256.Sum256([]byte(Build(self)))
-	file := ".cache/duet-rpc/bin/duet-rpc-" + hex.EncodeToString(build[:8])
+	file := copyName(self)
 	found, err := h.run(ctx, nil, probe, file)
 	if err != nil {
 		return err
@@ -69,15 +74,68 @@ func (h *Host) install(ctx context.Context) error {
 		return fmt.Errorf("the host is %s, and this program is for %s: install duet-rpc %s there", lines[0], own, h.settings.Version)
 	}
 	if lines[2] != "there" {
+		if h.settings.Notice != nil {
+			h.settings.Notice(fmt.Sprintf("copying duet-rpc %s to %s, into ~/.cache/duet-rpc/bin", h.settings.Version, h.Name))
+		}
 		if err := h.copyTo(ctx, self, file); err != nil {
 			return err
 		}
-		if h.settings.Notice != nil {
-			h.settings.Notice(fmt.Sprintf("duet-rpc %s was copied to %s, into ~/.cache/duet-rpc/bin", h.settings.Version, h.Name))
-		}
 	}
 	h.use(strings.TrimSuffix(lines[1], "/") + "/" + file)
+	h.remember(func(k *known) { k.Program = h.Program })
 	return nil
+}
+
+// copyName returns the file of a copy of a program, below the home directory of a host.
+func copyName(program string) string {
+	build := sha256.Sum256([]byte(Build(program)))
+	return ".cache/duet-rpc/bin/duet-rpc-" + hex.EncodeToString(build[:8])
+}
+
+// known is what was seen of a host, in a file of the user's state.
+type known struct {
+	Command []string     `json:"command"` // of the host then
+	Program string       `json:"program"` // the copy of this program; "": the configured one is there
+	Seen    *Description `json:"seen,omitempty"`
+	At      time.Time    `json:"at"` // of Seen
+}
+
+func (h *Host) knownFile() (string, error) {
+	home, err := project.StateHome(os.Getenv)
+	return filepath.Join(home, "hosts", h.Name+".json"), err
+}
+
+// recall returns what was seen of the host; the zero value if nothing was, or its command has changed.
+func (h *Host) recall() (k known) {
+	path, err := h.knownFile()
+	if err != nil {
+		return known{}
+	}
+	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, &k) != nil || !slices.Equal(k.Command, h.Command) {
+		return known{}
+	}
+	return k
+}
+
+// remember changes what is known of the host. A lost file costs a look at the host.
+func (h *Host) remember(change func(*known)) {
+	path, err := h.knownFile()
+	if err != nil {
+		return
+	}
+	k := h.recall()
+	k.Command = h.Command
+	change(&k)
+	text, err := json.Marshal(k)
+	if err == nil && durable.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		_ = durable.Replace(path, text, 0o600)
+	}
+}
+
+// Seen returns the last description of the host and its time; nil if there is none.
+func (h *Host) Seen() (*Description, time.Time) {
+	k := h.recall()
+	return k.Seen, k.At
 }
 
 // copyTo copies a program to a file below the home directory of the host.

@@ -105,6 +105,7 @@ type Description struct {
 type Host struct {
 	config.Host
 	settings *Settings
+	copied   string // the last copy of this program there, perhaps of another build; "": none is known
 	root     string // as the host gets it
 	process  *client.Process
 	said     *said
@@ -134,6 +135,13 @@ func (s *Settings) Remote() (*Host, error) {
 	}
 	host := &Host{Host: h, settings: s, root: h.Root(s.Root, here), said: &said{}}
 	host.use(h.Program)
+	if copied := host.recall().Program; copied != "" {
+		self, err := os.Executable()
+		if err == nil && strings.HasSuffix(copied, "/"+copyName(self)) {
+			host.use(copied)
+		}
+		host.copied = copied
+	}
 	return host, nil
 }
 
@@ -192,11 +200,25 @@ func (h *Host) Connect(ctx context.Context, start Start) (server.Transport, erro
 	return t, nil
 }
 
+// Look is Describe without a copy of this program to the host: one of another build may answer.
+func (h *Host) Look(ctx context.Context) (d Description, err error) {
+	if h.copied != "" {
+		h.use(h.copied)
+	}
+	t, err := h.ask(ctx, describeMethod, struct{}{}, &d)
+	if err == nil {
+		t.Close()
+		h.remember(func(k *known) { k.Seen, k.At = &d, time.Now() })
+	}
+	return d, err
+}
+
 // Describe asks the host for a description of itself. The error is a [*LineError].
 func (h *Host) Describe(ctx context.Context) (d Description, err error) {
 	t, err := h.askOwn(ctx, describeMethod, struct{}{}, func() (string, int) { return d.Version, d.Protocol }, &d)
 	if err == nil {
 		t.Close()
+		h.remember(func(k *known) { k.Seen, k.At = &d, time.Now() })
 	}
 	return d, err
 }

@@ -110,6 +110,11 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 	if err := from.subscribe(ctx, a.hub, eventstream.Options{Session: session.ID, Since: &since}, running); err != nil {
 		return session, err
 	}
+	if since > 0 { // the events of its questions may have come before
+		if err := a.askOpen(ctx, session); err != nil {
+			return session, err
+		}
+	}
 	if since > 0 && session.Gates != nil && session.State == domain.Completed && !session.AreChecked() { // another hub has run the gates
 		return session, nil
 	}
@@ -121,6 +126,20 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 	of := &oneTurn{a, session, running}
 	err := a.loop(ctx, of, from)
 	return of.session, err
+}
+
+// askOpen asks the open questions of a turn whose agent waits for them.
+func (a *asker) askOpen(ctx context.Context, session protocol.Turn) error {
+	open, _, err := hubclient.OpenApprovals(ctx, a.hub, session.ID)
+	if err != nil {
+		return err
+	}
+	for _, q := range open {
+		if !q.Stale && !a.seen[q.ApprovalID] {
+			a.ask(ctx, q)
+		}
+	}
+	return nil
 }
 
 // ShowLeftOpen shows the unanswered questions of earlier turns. Call it before a turn begins,

@@ -68,6 +68,7 @@ type Talk struct {
 	isOrphaned bool
 	// catchesUp: turns that began before the session was connected again are shown, even if they have ended.
 	catchesUp bool
+	since     int64 // the last event that was shown of the next turn; 0: none was
 
 	next    string          // a turn that was started, and is to be shown
 	entered string          // the turn whose prompt the user has typed as a line
@@ -230,12 +231,16 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	if t.isBusy && now.State.Ended() {
-		t.view.End(now)
-	}
 	wasBusy := t.isBusy
 	t.isOrphaned, t.isBusy = wasBusy && IsOrphan(now), false
+	if t.isOrphaned {
+		t.view.End(now)
+	}
 	t.Session, t.next = now, now.ID
+	if wasBusy && !t.isOrphaned && now.State != domain.Queued { // only the connection broke
+		t.since, t.catchesUp = t.view.seq, true
+		return nil
+	}
 	if now.State.Ended() || now.State == domain.Queued { // then a turn before it may work
 		t.next, err = nextOf(ctx, c, now, wasBusy)
 		t.catchesUp = wasBusy && t.next != ""
@@ -303,8 +308,11 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 		a.giveUp()
 		a.waiting = nil // a question that was left open is withdrawn
 		a.interrupts, t.isBusy = false, true
-		t.view.Begin(*next)
-		ended, err := a.attend(ctx, *next, 0, running)
+		since := t.since
+		if t.since = 0; since == 0 {
+			t.view.Begin(*next)
+		}
+		ended, err := a.attend(ctx, *next, since, running)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,170 @@
+package clients
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/e2e"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// An sshHost is a host that an SSH server on the loopback serves, with keys and a home directory of its own. It has
+// no duet-rpc on its PATH.
+type sshHost struct {
+	t         *testing.T
+	dir, home string
+	port      int
+	server    *exec.Cmd
+}
+
+func newSSHHost(t *testing.T) *sshHost {
+	testkit.NeedTool(t, "ssh")
+	dir := t.TempDir()
+	h := &sshHost{t: t, dir: dir, home: filepath.Join(dir, "home")}
+	require.NoError(t, os.Mkdir(h.home, 0o700))
+	for _, key := range []string{"hostkey", "key"} {
+		out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h.port = free.Addr().(*net.TCPAddr).Port
+	require.NoError(t, free.Close())
+	e2e.WriteFile(t, filepath.Join(dir, "sshd_config"), fmt.Sprintf(`Port %d
+ListenAddress 127.0.0.1
+HostKey %s/hostkey
+AuthorizedKeysFile %s/key.pub
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin yes
+SetEnv HOME=%s PATH=/usr/bin:/bin XDG_CONFIG_HOME= XDG_STATE_HOME= XDG_CACHE_HOME= XDG_DATA_HOME=
+`, h.port, dir, dir, h.home))
+	public := strings.Fields(e2e.ReadFile(t, filepath.Join(dir, "hostkey.pub")))
+	e2e.WriteFile(t, filepath.Join(dir, "known_hosts"), fmt.Sprintf("[127.0.0.1]:%d %s %s\n", h.port, public[0], public[1]))
+	h.serve()
+	return h
+}
+
+// serve starts the server.
+func (h *sshHost) serve() {
+	h.t.Helper()
+	path, err := exec.LookPath("sshd")
+	if err != nil {
+		path = "/usr/sbin/sshd"
+	}
+	if _, err := os.Stat(path); err != nil {
+		testkit.SkipMissing(h.t, "sshd is not installed")
+	}
+	if os.Getuid() == 0 {
+		_ = os.MkdirAll("/run/sshd", 0o755) // sshd needs the directory; the package's service makes it
+	}
+	h.server = exec.Command(path, "-D", "-e", "-f", filepath.Join(h.dir, "sshd_config"))
+	log := &testkit.Text{}
+	h.server.Stderr = log
+	require.NoError(h.t, h.server.Start())
+	h.t.Cleanup(h.stop)
+	log.AwaitPart(h.t, "Server listening on")
+}
+
+// stop ends the server; its connections go on.
+func (h *sshHost) stop() {
+	if h.server != nil {
+		_ = h.server.Process.Kill()
+		_ = h.server.Wait()
+		h.server = nil
+	}
+}
+
+// table is the host in the configuration.
+func (h *sshHost) table() string {
+	return fmt.Sprintf(`[hosts.devbox]
+command = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "UserKnownHostsFile=%s/known_hosts", "-i", "%s/key", "-p", "%d", "127.0.0.1"]
+shell = true
+`, h.dir, h.dir, h.port)
+}
+
+// there runs a command of duet-rpc on the host itself.
+func (h *sshHost) there(s *e2e.Site, args ...string) string {
+	h.t.Helper()
+	own := *s
+	own.Env = append(own.Env, "HOME="+h.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME=")
+	cmd := own.ShellCommand(args...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(h.t, err, "%s", out)
+	return string(out)
+}
+
+// lines returns the processes of ssh that are lines to the host.
+func (h *sshHost) lines() (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		text, _ := os.ReadFile(path)
+		if words := strings.Split(string(text), "\x00"); words[0] == "ssh" && strings.Contains(string(text), h.dir+"/key") &&
+			strings.Contains(string(text), "connect") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func (h *sshHost) signal(s syscall.Signal) {
+	h.t.Helper()
+	pids := h.lines()
+	require.NotEmpty(h.t, pids)
+	for _, pid := range pids {
+		require.NoError(h.t, syscall.Kill(pid, s))
+	}
+}
+
+// A day with a host over SSH: the program gets there by itself, and a question survives a line that is killed, that
+// is stopped, and a host that cannot be reached.
+func TestAHostOverSSH(t *testing.T) {
+	h := newSSHHost(t)
+	s := e2e.NewSite(e2e.Parallel(t), h.table())
+	out, _ := s.Command("hosts", "check", "devbox")
+	require.Contains(t, out, "devbox: duet-rpc ")
+	require.Contains(t, out, "no agent is installed there")
+	copies, err := filepath.Glob(h.home + "/.cache/duet-rpc/bin/duet-rpc-*")
+	require.NoError(t, err)
+	require.Len(t, copies, 1, "this program was copied there")
+	t.Cleanup(func() { h.there(s, "daemon", "stop", "--force") })
+
+	p := startTalk(s, t, "--host", "devbox")
+	p.sees("devbox:"+s.Root+" · /help lists", idleFooter)
+	p.presses("quiet write it\r", "You asked: quiet write it", idleFooter)
+	p.presses("write it\r", "? Write demo.txt", "[?] Keys: ")
+	h.signal(syscall.SIGKILL)
+	p.sees("? Write demo.txt", "[?] Keys: ")
+	p.presses("y", "I wrote demo.txt", "tokens", idleFooter)
+
+	// Answered on the host while the line is dead.
+	p.presses("write more\r", "? Write demo.txt", "[?] Keys: ")
+	h.signal(syscall.SIGSTOP)
+	open := strings.Fields(h.there(s, "approvals", "--wait"))
+	h.there(s, "approvals", "allow", open[len(open)-6])
+	h.signal(syscall.SIGKILL)
+	p.sees("I wrote demo.txt", idleFooter)
+
+	// The host is away, and comes back.
+	h.stop()
+	h.signal(syscall.SIGKILL)
+	p.sees("trying again until you press C-c, and the agents there go on")
+	h.serve()
+	p.sees(idleFooter)
+	p.presses("!pwd\r", s.Root, "exit status 0")
+	p.presses("quiet last\r", "You asked: quiet last", idleFooter)
+	p.leaves()
+	assert.Contains(t, s.Run("--host", "devbox", "session", "list"), "completed")
+}
