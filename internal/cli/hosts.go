@@ -85,13 +85,27 @@ sessions there.
 Exit status: 0 if they could be listed, also if some cannot be reached.`
 
 func newHosts(s *settings) *cobra.Command {
+	var names bool
 	cmd := &cobra.Command{
 		Use:   "hosts",
 		Short: "List, check and add machines and containers on which agents work",
 		Long:  hostsHelp,
 		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return listHosts(cmd, s) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hosts, err := config.Hosts(os.Getenv)
+			if err != nil {
+				return err
+			}
+			if !names {
+				return listHosts(cmd, s, hosts)
+			}
+			for _, name := range slices.Sorted(maps.Keys(hosts)) {
+				fmt.Fprintln(cmd.OutOrStdout(), name)
+			}
+			return nil
+		},
 	}
+	cmd.Flags().BoolVar(&names, "names", false, "print only their names, one in each line, and ask no host")
 	cmd.AddCommand(newHostsCheck(s), newHostsAdd(s))
 	return cmd
 }
@@ -138,11 +152,7 @@ func (s *settings) lookAt(
 	return l
 }
 
-func listHosts(cmd *cobra.Command, s *settings) error {
-	hosts, err := config.Hosts(os.Getenv)
-	if err != nil {
-		return err
-	}
+func listHosts(cmd *cobra.Command, s *settings, hosts map[string]config.Host) error {
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
 	all := make([]listedHost, len(hosts))
