@@ -69,12 +69,16 @@ func (h *sshHost) serve() {
 	if os.Getuid() == 0 {
 		_ = os.MkdirAll("/run/sshd", 0o755) // sshd needs the directory; the package's service makes it
 	}
-	h.server = exec.Command(path, "-D", "-e", "-f", filepath.Join(h.dir, "sshd_config"))
-	log := &testkit.Text{}
-	h.server.Stderr = log
+	h.server = exec.Command(path, "-D", "-E", filepath.Join(h.dir, "log"), "-f", filepath.Join(h.dir, "sshd_config"))
 	require.NoError(h.t, h.server.Start())
 	h.t.Cleanup(h.stop)
-	log.AwaitPart(h.t, "Server listening on")
+	require.Eventually(h.t, func() bool {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", h.port))
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, e2e.Watchdog/10, e2e.PollEvery)
 }
 
 // stop ends the server; its connections go on.
@@ -160,11 +164,12 @@ func TestAHostOverSSH(t *testing.T) {
 	// The host is away, and comes back.
 	h.stop()
 	h.signal(syscall.SIGKILL)
-	p.sees("trying again until you press C-c, and the agents there go on")
+	p.sees("again until you press C-c, and the agents there go on")
 	h.serve()
 	p.sees(idleFooter)
 	p.presses("!pwd\r", s.Root, "exit status 0")
 	p.presses("quiet last\r", "You asked: quiet last", idleFooter)
-	p.leaves()
+	p.presses("\x04", "back with: duet-rpc --host devbox prompt --continue 1")
+	assert.Zero(t, p.status())
 	assert.Contains(t, s.Run("--host", "devbox", "session", "list"), "completed")
 }
