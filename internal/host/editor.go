@@ -193,6 +193,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	}
 	if e.remote != nil {
 		opts.Patience, opts.GiveUp, opts.Lost = hubprocess.LineWithin, 2*e.settings.AnswerWithin, e.remote.Lost()
+		opts.HubFrame = client.DefaultMaxFrame // a host is third-party
 	}
 	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }

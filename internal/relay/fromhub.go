@@ -12,7 +12,7 @@ import (
 // readHub relays a hub's messages until they end.
 func (r *Relay) readHub(hub *link) {
 	// No timeout: while the editor does not read, the relay does not either.
-	reader := frame.NewReader(hubReader{hub.t, hub}, frame.LSP, frame.Limits{MaxFrame: maxHubFrame, Timeout: -1})
+	reader := frame.NewReader(hubReader{hub.t, hub}, frame.LSP, frame.Limits{MaxFrame: r.opts.HubFrame, Timeout: -1})
 	reader.Released = r.opts.Released
 	reader.BeforeRead = func() { _ = r.editor.flush() }
 	var m frame.Message
@@ -22,6 +22,9 @@ func (r *Relay) readHub(hub *link) {
 		switch {
 		case err == nil:
 			r.fromHub(&m)
+		case errors.As(err, &refusal) && refusal.Reason == frame.ReasonOversize: // what it answers would wait for ever
+			r.opts.Logger.Warn("the connection is closed for a frame that is too long", "detail", refusal.Detail)
+			return
 		case errors.As(err, &refusal): // also if it died within a frame
 			r.opts.Logger.Warn("a frame of the hub was dropped", "reason", refusal.Reason, "detail", refusal.Detail)
 		default:

@@ -56,7 +56,7 @@ const (
 	lastPause  = time.Second
 )
 
-// maxHubFrame bounds frames of the hub, in bytes. The hub is our own program, which bounds its
+// maxHubFrame is Options.HubFrame by default. The hub is our own program, which bounds its
 // messages. Every message for an editor must also pass a relay.
 const maxHubFrame = 1<<30 - 1
 
@@ -117,6 +117,8 @@ type Options struct {
 	Grace time.Duration
 	// Limits bound frames of the editor. The zero value means the defaults.
 	Limits frame.Limits
+	// HubFrame bounds frames of the hub, in bytes. Default: 1 GiB.
+	HubFrame int
 	// Silence is how long a hub may take to answer a ping, which it gets when it has not
 	// answered for a while or its heartbeat is late. Then the editor learns that the hub does
 	// not answer. 0: the relay sends no ping.
@@ -148,6 +150,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Grace <= 0 {
 		o.Grace = 1800 * time.Millisecond
+	}
+	if o.HubFrame <= 0 {
+		o.HubFrame = maxHubFrame
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

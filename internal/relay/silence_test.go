@@ -191,3 +191,17 @@ func TestSilentLine(t *testing.T) {
 	again.send(response(2, `"answered"`))
 	assert.Equal(t, response(2, `"answered"`), s.next())
 }
+
+// A host may send frames of any size: the relay reads none beyond its limit, and leaves no request without an answer.
+func TestLongFrameOfAHost(t *testing.T) {
+	s := start(t, func(o *relay.Options) { o.HubFrame = 1000 })
+	ours, theirs := sockets(t)
+	s.hubs <- ours
+	hub := newWire(t, theirs)
+	s.send(request(1, "quick", `{}`))
+	hub.next()
+	hub.send(response(1, `"`+strings.Repeat("x", 2000)+`"`))
+	lost := s.next()
+	assert.Equal(t, "1", string(testkit.JSONMember(t, lost, "id")))
+	assert.Equal(t, `"hub_lost"`, string(testkit.JSONMember(t, lost, "error.data.kind")))
+}
