@@ -46,6 +46,7 @@ var targets = append([]target{
 	{firstPromptWord.overhead, nowhere, 150, ""},
 	{commitP99, nowhere, 5, ""},
 	{chunkRate, atLeast, 20, ""},
+	{hostAddsP99, nowhere, 2, ""},
 	{hubFresh, nowhere, 25, ""},
 	{hubIdle, nowhere, 25, ""},
 }, listingTargets()...)

@@ -70,6 +70,9 @@ var workloads = []workload{{
 		"acp, in turns",
 	run: acpAdds, figures: []*figure{acpDirectP50, acpDuetP50, acpDirectP99, acpDuetP99, acpDirectRate, acpDuetRate}, alone: true, rounds: 3,
 }, {
+	name: "host", purpose: "requests to the daemon through an editor's process, directly and with --host, in turns",
+	run: hostAdds, figures: []*figure{hostDirectP50, hostOverP50, hostDirectP99, hostOverP99, hostAddsP99}, alone: true, rounds: 3,
+}, {
 	name: "hub-memory", purpose: "resident memory of the hub",
 	run: hubMemory, figures: []*figure{hubFresh, hubIdle, hubDeaf}, alone: true, rounds: 1,
 }, {
