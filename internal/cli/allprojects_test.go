@@ -28,7 +28,8 @@ func TestNewestKeepsMostRecentSessions(t *testing.T) {
 	for _, c := range []struct{ most, a, b int }{
 		{0, 3, 2}, {5, 3, 2}, {9, 3, 2}, {4, 2, 2}, {3, 1, 2}, {1, 0, 1},
 	} {
-		all := []listedProject{projectActiveAt("a", 8, 4, 1), projectActiveAt("b", 9, 7)}
+		l := listing{Projects: []listedProject{projectActiveAt("a", 8, 4, 1)}, Hosts: []listedOnHost{{Host: "h", Projects: []listedProject{projectActiveAt("b", 9, 7)}}}}
+		all, _ := l.projects()
 		newest(all, c.most)
 		assert.Len(t, all[0].Turns, c.a, "the newest %d", c.most)
 		assert.Len(t, all[1].Turns, c.b, "the newest %d", c.most)
@@ -38,10 +39,11 @@ func TestNewestKeepsMostRecentSessions(t *testing.T) {
 		}
 	}
 	var order []string
-	for _, r := range rows([]listedProject{projectActiveAt("a", 8, 4, 1), projectActiveAt("b", 9, 7)}) {
-		order = append(order, r.root+r.ActiveAt.Format("04"))
+	l := listing{Projects: []listedProject{projectActiveAt("a", 8, 4, 1)}, Hosts: []listedOnHost{{Host: "h", Projects: []listedProject{projectActiveAt("b", 9, 7)}}}}
+	for _, r := range rows(l.projects()) {
+		order = append(order, r.project+r.ActiveAt.Format("04"))
 	}
-	assert.Equal(t, []string{"b09", "a08", "b07", "a04", "a01"}, order)
+	assert.Equal(t, []string{"h:b09", "a08", "h:b07", "a04", "a01"}, order)
 }
 
 func TestPathsAreShortened(t *testing.T) {

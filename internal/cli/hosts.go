@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -38,7 +40,13 @@ func newConnectCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := hubprocess.Bridge(cmd.Context(), &s.Settings, near, s.describe); err != nil {
+			if err := hubprocess.Bridge(cmd.Context(), &s.Settings, near, hubprocess.Answers{
+				hubprocess.DescribeMethod: func(ctx context.Context, _ json.RawMessage) (any, error) { return s.describe(ctx), nil },
+				hubprocess.ListMethod: func(ctx context.Context, params json.RawMessage) (any, error) {
+					all, err := listHere(ctx, s, params)
+					return listing{Projects: all}, err
+				},
+			}); err != nil {
 				return exitStatus(1) // the other end has the reason
 			}
 			return nil
@@ -110,9 +118,6 @@ func newHosts(s *settings) *cobra.Command {
 	return cmd
 }
 
-// hostsWithin is how long a host may take in the list.
-const hostsWithin = 5 * time.Second
-
 // A listedHost is a host with its description, or the reason why there is none.
 type listedHost struct {
 	Name    string                  `json:"host"`
@@ -124,6 +129,13 @@ type listedHost struct {
 	SeenAt  *time.Time              `json:"last_seen,omitempty"`
 }
 
+// hostNamed returns a host for requests that are about no project.
+func (s *settings) hostNamed(name string) (*hubprocess.Host, error) {
+	own := s.Settings
+	own.Host, own.Root = name, "."
+	return own.Remote()
+}
+
 // lookAt asks a host for its description.
 func (s *settings) lookAt(
 	ctx context.Context, name string, command []string, within time.Duration,
@@ -132,9 +144,7 @@ func (s *settings) lookAt(
 	l := listedHost{Name: name, Command: command, State: "reached"}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	own := s.Settings
-	own.Host, own.Root = name, "."
-	h, err := own.Remote()
+	h, err := s.hostNamed(name)
 	if err == nil {
 		var d hubprocess.Description
 		if d, err = look(h, ctx); err == nil {
@@ -363,6 +373,25 @@ func (s *settings) runThere(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return nil
+}
+
+// onHost matches a session or turn of a host, such as 12@devbox, also as the value of a flag.
+var onHost = lazyregexp.New(`^(--?[a-z-]+=)?(\d+(?:\.\d+)?)@([A-Za-z0-9][A-Za-z0-9._-]*)$`)
+
+// withHost returns arguments in which a session of a host, such as 12@devbox, is written as --host devbox and 12.
+func withHost(args []string) []string {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if !strings.Contains(arg, "@") {
+			continue
+		}
+		if m := onHost().FindStringSubmatch(arg); m != nil {
+			return withHost(slices.Concat([]string{"--host", m[3]}, args[:i], []string{m[1] + m[2]}, args[i+1:]))
+		}
+	}
+	return args
 }
 
 // withoutPlace returns arguments without --host and --root.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -165,6 +167,14 @@ func printDone(cmd *cobra.Command, s *settings, asJSON map[string]any, format st
 // listing is what --json prints.
 type listing struct {
 	Projects []listedProject `json:"projects"`
+	Hosts    []listedOnHost  `json:"hosts,omitempty"`
+}
+
+// listedOnHost has the projects of a host, or the error of asking it.
+type listedOnHost struct {
+	Host     string          `json:"host"`
+	Projects []listedProject `json:"projects"`
+	Error    string          `json:"error,omitempty"`
 }
 
 // listedProject is a project with its turns, or the error of listing them.
@@ -285,9 +295,79 @@ func (l *listedProject) take(ctx context.Context, c *client.Client, params any) 
 	return nil
 }
 
+// readTurns decodes the turns of a project of a host.
+func (l *listedProject) readTurns() error {
+	l.read = make([]protocol.Turn, len(l.Turns))
+	for i, raw := range l.Turns {
+		if err := json.Unmarshal(raw, &l.read[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listHere asks the hubs of this machine for their turns.
+func listHere(ctx context.Context, s *settings, params any) ([]listedProject, error) {
+	found, err := roots(&s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, &s.Settings, found, params), nil
+}
+
+// The times that a host may take in a list: one that failed the last time delays it no longer.
+const (
+	hostsWithin       = 5 * time.Second
+	failedHostsWithin = 400 * time.Millisecond
+)
+
+// askHosts asks all hosts for the turns of their projects, at once.
+func askHosts(ctx context.Context, s *settings, params any) ([]listedOnHost, error) {
+	hosts, err := config.Hosts(os.Getenv)
+	all := make([]listedOnHost, len(hosts))
+	var asking sync.WaitGroup
+	for i, name := range slices.Sorted(maps.Keys(hosts)) {
+		asking.Go(func() {
+			all[i] = listedOnHost{Host: name, Projects: []listedProject{}}
+			if err := all[i].ask(ctx, s, params); err != nil {
+				all[i].Error = strings.TrimPrefix(err.Error(), name+": ")
+			}
+		})
+	}
+	asking.Wait()
+	return all, err
+}
+
+func (l *listedOnHost) ask(ctx context.Context, s *settings, params any) error {
+	h, err := s.hostNamed(l.Host)
+	if err != nil {
+		return err
+	}
+	within := hostsWithin
+	if h.HasFailed() {
+		within = failedHostsWithin
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var its listing
+	err = h.Ask(ctx, hubprocess.ListMethod, params, &its)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("no answer within %v", within)
+	}
+	for i := range its.Projects {
+		if err == nil {
+			err = its.Projects[i].readTurns()
+		}
+	}
+	if err == nil {
+		l.Projects = append(l.Projects, its.Projects...)
+	}
+	return err
+}
+
 // newest keeps only the most recently active turns of all projects together, at most this
 // many; all if most is 0.
-func newest(all []listedProject, most int) {
+func newest(all []*listedProject, most int) {
 	var active []time.Time
 	for _, p := range all {
 		for _, s := range p.read {
@@ -298,8 +378,7 @@ func newest(all []listedProject, most int) {
 		return
 	}
 	slices.SortFunc(active, func(a, b time.Time) int { return b.Compare(a) })
-	for i := range all {
-		p := &all[i]
+	for _, p := range all {
 		var kept []json.RawMessage
 		var read []protocol.Turn
 		for n, s := range p.read {
@@ -315,19 +394,35 @@ func activity(s protocol.Turn) time.Time { return s.ActiveAt }
 
 // row is a turn and its project.
 type row struct {
-	root string
+	project string
 	protocol.Turn
 }
 
-// rows returns the turns of all projects, the most recently active first.
-func rows(all []listedProject) (list []row) {
+// projects returns all projects, with their names for people.
+func (l *listing) projects() (all []*listedProject, names map[*listedProject]string) {
+	names = map[*listedProject]string{}
+	for i := range l.Projects {
+		p := &l.Projects[i]
+		all, names[p] = append(all, p), term.HomePath(p.Root)
+	}
+	for _, h := range l.Hosts {
+		for i := range h.Projects {
+			p := &h.Projects[i]
+			all, names[p] = append(all, p), h.Host+":"+p.Root
+		}
+	}
+	return all, names
+}
+
+// rows returns the turns of projects, the most recently active first.
+func rows(all []*listedProject, names map[*listedProject]string) (list []row) {
 	for _, p := range all {
 		for _, s := range p.read {
-			list = append(list, row{p.Root, s})
+			list = append(list, row{names[p], s})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b row) int {
-		return cmp.Or(activity(b.Turn).Compare(activity(a.Turn)), cmp.Compare(a.root, b.root))
+		return cmp.Or(activity(b.Turn).Compare(activity(a.Turn)), cmp.Compare(a.project, b.project))
 	})
 	return list
 }
@@ -337,7 +432,7 @@ func rows(all []listedProject) (list []row) {
 // sessions.
 func addAllProjects(cmd *cobra.Command, s *settings, params func() (protocol.ListTurnsParams, error), limit *uint) {
 	var everywhere bool
-	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects on this machine")
+	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects, on this machine and on your hosts")
 	own := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !everywhere {
@@ -352,19 +447,25 @@ func addAllProjects(cmd *cobra.Command, s *settings, params func() (protocol.Lis
 }
 
 func listEverywhere(cmd *cobra.Command, s *settings, params any, limit int) error {
-	found, err := roots(&s.Settings)
-	if err != nil {
-		return err
-	}
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
-	all := ask(ctx, &s.Settings, found, params)
+	var l listing
+	var onHosts error
+	var asking sync.WaitGroup
+	asking.Go(func() { l.Hosts, onHosts = askHosts(ctx, s, params) })
+	var err error
+	l.Projects, err = listHere(ctx, s, params)
+	asking.Wait()
 	if ctx.Err() != nil {
 		return term.ErrInterrupted
 	}
+	if err := cmp.Or(err, onHosts); err != nil {
+		return err
+	}
+	all, names := l.projects()
 	newest(all, limit)
 	if s.JSON {
-		raw, err := json.Marshal(listing{all})
+		raw, err := json.Marshal(l)
 		if err != nil {
 			return err
 		}
@@ -372,14 +473,19 @@ func listEverywhere(cmd *cobra.Command, s *settings, params any, limit int) erro
 	}
 	for _, p := range all {
 		if p.Error != "" {
-			progress(cmd, s, "%s: %s", term.HomePath(p.Root), p.Error)
+			progress(cmd, s, "%s: %s", names[p], p.Error)
+		}
+	}
+	for _, h := range l.Hosts {
+		if h.Error != "" {
+			progress(cmd, s, "%s: %s", h.Host, h.Error)
 		}
 	}
 	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TURN", "STATE", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
 	t.Empty("no project on this machine has sessions: `duet-rpc prompt \"…\"` begins one here")
-	for _, x := range rows(all) {
-		t.Row(term.HomePath(x.root), x.Name, sessionStatus(x.Turn), x.Agent, term.Age(x.ActiveAt), term.Short(x.Called()))
+	for _, x := range rows(all, names) {
+		t.Row(term.Line(x.project), term.Line(x.Name), sessionStatus(x.Turn), term.Line(x.Agent), term.Age(x.ActiveAt), term.Short(x.Called()))
 	}
 	return t.Flush()
 }

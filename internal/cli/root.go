@@ -198,6 +198,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root.SetErr(term.Terminal(os.Stderr))
 	installUsage(root)
 	s.AddFlags(root)
+	args = withHost(args)
 	args = withoutOtherFlags(root.PersistentFlags(), withPicker(asPrompt(root, s, args, term.IsTerminal(os.Stdin))))
 	root.SetArgs(args)
 	commands := commands()

@@ -16,21 +16,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// Bridge is the far end of a line (line.go): it reads one request from near. To host.describe it answers
-// with what describe returns. To host.connect it connects to the project's daemon, and answers; then it
-// passes bytes unchanged until either side ends. The error, if there is one, was sent to near as well.
-func Bridge(ctx context.Context, s *Settings, near server.Transport, describe func(context.Context) Description) error {
+// Answers answer the requests of a line that end with their answer, by method.
+type Answers map[string]func(ctx context.Context, params json.RawMessage) (any, error)
+
+// Bridge is the far end of a line (line.go): it reads one request from near, and answers. After that of
+// host.connect, which connects to the project's daemon, it passes bytes unchanged until either side ends.
+// The error, if there is one, was sent to near as well.
+func Bridge(ctx context.Context, s *Settings, near server.Transport, answers Answers) error {
 	method, params, err := readRequest(near)
 	if err != nil {
 		return reply(near, nil, err)
 	}
-	switch method {
-	case describeMethod:
-		return reply(near, describe(ctx), nil)
-	case connectMethod:
+	if method == connectMethod {
 		return bridge(ctx, s, near, params)
 	}
-	return reply(near, nil, fmt.Errorf("the first message must be the request %s or %s", connectMethod, describeMethod))
+	answer := answers[method]
+	if answer == nil {
+		return reply(near, nil, fmt.Errorf("no line has the request %q", method))
+	}
+	result, err := answer(ctx, params)
+	return reply(near, result, err)
 }
 
 func bridge(ctx context.Context, s *Settings, near server.Transport, params json.RawMessage) error {

@@ -97,7 +97,8 @@ type known struct {
 	Command []string     `json:"command"` // of the host then
 	Program string       `json:"program"` // the copy of this program; "": the configured one is there
 	Seen    *Description `json:"seen,omitempty"`
-	At      time.Time    `json:"at"` // of Seen
+	At      time.Time    `json:"at"`     // of Seen
+	Failed  bool         `json:"failed"` // the last request that ends with its answer
 }
 
 func (h *Host) knownFile() (string, error) {

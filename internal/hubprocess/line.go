@@ -85,7 +85,8 @@ type (
 // The requests of a line.
 const (
 	connectMethod  = "host.connect"
-	describeMethod = "host.describe"
+	DescribeMethod = "host.describe" // params: none; result: [Description]
+	ListMethod     = "host.list"     // params: those of turn.list; result: the turns of the host's projects
 )
 
 // A Description is what a host says of itself. It is third-party text.
@@ -202,20 +203,32 @@ func (h *Host) Connect(ctx context.Context, start Start) (server.Transport, erro
 
 // Look is Describe without a copy of this program to the host: one of another build may answer.
 func (h *Host) Look(ctx context.Context) (d Description, err error) {
+	if err := h.Ask(ctx, DescribeMethod, struct{}{}, &d); err != nil {
+		return d, err
+	}
+	h.remember(func(k *known) { k.Seen, k.At = &d, time.Now() })
+	return d, nil
+}
+
+// Ask sends a request that ends with its answer. It copies nothing there.
+func (h *Host) Ask(ctx context.Context, method string, request, answer any) error {
 	if h.copied != "" {
 		h.use(h.copied)
 	}
-	t, err := h.ask(ctx, describeMethod, struct{}{}, &d)
-	if err == nil {
-		t.Close()
-		h.remember(func(k *known) { k.Seen, k.At = &d, time.Now() })
+	t, err := h.ask(ctx, method, request, answer)
+	h.remember(func(k *known) { k.Failed = err != nil })
+	if err != nil {
+		return err
 	}
-	return d, err
+	return t.Close()
 }
+
+// HasFailed reports whether the last [Host.Ask] failed.
+func (h *Host) HasFailed() bool { return h.recall().Failed }
 
 // Describe asks the host for a description of itself. The error is a [*LineError].
 func (h *Host) Describe(ctx context.Context) (d Description, err error) {
-	t, err := h.askOwn(ctx, describeMethod, struct{}{}, func() (string, int) { return d.Version, d.Protocol }, &d)
+	t, err := h.askOwn(ctx, DescribeMethod, struct{}{}, func() (string, int) { return d.Version, d.Protocol }, &d)
 	if err == nil {
 		t.Close()
 		h.remember(func(k *known) { k.Seen, k.At = &d, time.Now() })
