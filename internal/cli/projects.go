@@ -315,54 +315,58 @@ func listHere(ctx context.Context, s *settings, params any) ([]listedProject, er
 	return ask(ctx, &s.Settings, found, params), nil
 }
 
-// The times that a host may take in a list: one that failed the last time delays it no longer.
+// hostsWithin is how long a host may take in a list. One that failed the last time delays the others by
+// failedHostsGrace at most.
 const (
-	hostsWithin       = 5 * time.Second
-	failedHostsWithin = 400 * time.Millisecond
+	hostsWithin      = 5 * time.Second
+	failedHostsGrace = 300 * time.Millisecond
 )
 
 // askHosts asks all hosts for the turns of their projects, at once.
 func askHosts(ctx context.Context, s *settings, params any) ([]listedOnHost, error) {
 	hosts, err := config.Hosts(os.Getenv)
 	all := make([]listedOnHost, len(hosts))
-	var asking sync.WaitGroup
+	ctx, cancel := context.WithTimeout(ctx, hostsWithin)
+	defer cancel()
+	unlikely, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	var asking, others sync.WaitGroup
 	for i, name := range slices.Sorted(maps.Keys(hosts)) {
-		asking.Go(func() {
-			all[i] = listedOnHost{Host: name, Projects: []listedProject{}}
-			if err := all[i].ask(ctx, s, params); err != nil {
-				all[i].Error = strings.TrimPrefix(err.Error(), name+": ")
-			}
-		})
+		all[i] = listedOnHost{Host: name, Projects: []listedProject{}}
+		h, err := s.hostNamed(name)
+		switch {
+		case err != nil:
+			all[i].Error = err.Error()
+		case h.HasFailed():
+			others.Go(func() { all[i].ask(unlikely, h, params) })
+		default:
+			asking.Go(func() { all[i].ask(ctx, h, params) })
+		}
 	}
 	asking.Wait()
+	if slices.ContainsFunc(all, func(l listedOnHost) bool { return len(l.Projects) > 0 }) {
+		time.AfterFunc(failedHostsGrace, giveUp)
+	}
+	others.Wait()
 	return all, err
 }
 
-func (l *listedOnHost) ask(ctx context.Context, s *settings, params any) error {
-	h, err := s.hostNamed(l.Host)
-	if err != nil {
-		return err
-	}
-	within := hostsWithin
-	if h.HasFailed() {
-		within = failedHostsWithin
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
+func (l *listedOnHost) ask(ctx context.Context, h *hubprocess.Host, params any) {
 	var its listing
-	err = h.Ask(ctx, hubprocess.ListMethod, params, &its)
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("no answer within %v", within)
-	}
+	err := h.Ask(ctx, hubprocess.ListMethod, params, &its)
 	for i := range its.Projects {
 		if err == nil {
 			err = its.Projects[i].readTurns()
 		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		l.Projects = append(l.Projects, its.Projects...)
+	case ctx.Err() != nil:
+		l.Error = "no answer yet"
+	default:
+		l.Error = strings.TrimPrefix(err.Error(), l.Host+": ")
 	}
-	return err
 }
 
 // newest keeps only the most recently active turns of all projects together, at most this

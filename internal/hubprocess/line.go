@@ -216,7 +216,9 @@ func (h *Host) Ask(ctx context.Context, method string, request, answer any) erro
 		h.use(h.copied)
 	}
 	t, err := h.ask(ctx, method, request, answer)
-	h.remember(func(k *known) { k.Failed = err != nil })
+	if !errors.Is(ctx.Err(), context.Canceled) { // else nobody knows
+		h.remember(func(k *known) { k.Failed = err != nil })
+	}
 	if err != nil {
 		return err
 	}
