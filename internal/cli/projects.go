@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -331,6 +332,7 @@ func askHosts(ctx context.Context, s *settings, params any) ([]listedOnHost, err
 	unlikely, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var asking, others sync.WaitGroup
+	var answered atomic.Bool
 	for i, name := range slices.Sorted(maps.Keys(hosts)) {
 		all[i] = listedOnHost{Host: name, Projects: []listedProject{}}
 		h, err := s.hostNamed(name)
@@ -340,18 +342,23 @@ func askHosts(ctx context.Context, s *settings, params any) ([]listedOnHost, err
 		case h.HasFailed():
 			others.Go(func() { all[i].ask(unlikely, h, params) })
 		default:
-			asking.Go(func() { all[i].ask(ctx, h, params) })
+			asking.Go(func() {
+				if all[i].ask(ctx, h, params) {
+					answered.Store(true)
+				}
+			})
 		}
 	}
 	asking.Wait()
-	if slices.ContainsFunc(all, func(l listedOnHost) bool { return len(l.Projects) > 0 }) {
+	if answered.Load() {
 		time.AfterFunc(failedHostsGrace, giveUp)
 	}
 	others.Wait()
 	return all, err
 }
 
-func (l *listedOnHost) ask(ctx context.Context, h *hubprocess.Host, params any) {
+// ask reports whether the host has answered.
+func (l *listedOnHost) ask(ctx context.Context, h *hubprocess.Host, params any) bool {
 	var its listing
 	err := h.Ask(ctx, hubprocess.ListMethod, params, &its)
 	for i := range its.Projects {
@@ -367,6 +374,7 @@ func (l *listedOnHost) ask(ctx context.Context, h *hubprocess.Host, params any) 
 	default:
 		l.Error = strings.TrimPrefix(err.Error(), l.Host+": ")
 	}
+	return err == nil
 }
 
 // newest keeps only the most recently active turns of all projects together, at most this
