@@ -274,8 +274,10 @@ func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Dir = p.Root
-	// The daemon has its own log, wherever its starter logs.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
+	// The daemon has its own log, wherever its starter logs, and its agents' programs are its clients.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "DUET_RPC_LOG=") || strings.HasPrefix(v, "DUET_HOST=")
+	})
 	if s.Idle > 0 {
 		cmd.Env = append(cmd.Env, "DUET_DAEMON_IDLE="+s.Idle.String())
 	}

@@ -158,7 +158,8 @@ func (h *Host) use(program string) {
 // CommandLine returns the command of this machine that runs a command of duet-rpc for the project
 // there.
 func (h *Host) CommandLine(args ...string) []string {
-	return h.Host.CommandLine(h.Program, append([]string{"--root", h.root}, args...)...)
+	// Whatever variables the line passes on, the project is on the host itself.
+	return h.Host.CommandLine(h.Program, append([]string{"--host=", "--root", h.root}, args...)...)
 }
 
 // Project returns the root of the project there and notes on its choice, as the host answered last.
