@@ -185,9 +185,12 @@ func (w which) params(s *settings, limit uint) (p protocol.NativeSessionListPara
 		}
 		return p, nil
 	}
-	if w.dir != "" {
+	switch {
+	case w.dir != "":
 		p.WorkingDir, err = s.fullPath(w.dir)
-	} else {
+	case s.Host != "":
+		p.WorkingDir = "." // of the daemon there
+	default:
 		var here project.Project
 		here, err = s.Project()
 		p.WorkingDir = here.Root
