@@ -102,7 +102,8 @@ type Description struct {
 	Agents     []string `json:"agents"` // those that are installed
 }
 
-// A Host connects a process to the project's daemon on a host. It may be used by any goroutine.
+// A Host connects a process to the project's daemon on a host, by one line at a time. One goroutine at a time
+// may connect; any may call its other methods.
 type Host struct {
 	config.Host
 	settings *Settings
@@ -325,19 +326,21 @@ func (h *Host) exchange(t server.Transport, method string, request, answer any) 
 	return json.Unmarshal(m.Result, answer)
 }
 
-// notFound is the exit status of a shell and of programs that start others for a program that they
-// do not find.
-const notFound = 127
+// isNotFound reports whether a command line failed because its program does not exist there: shells and
+// env end with 127 then, containers with 126 or 127, and kubectl says so.
+func isNotFound(status error, said string) bool {
+	exit, ok := errors.AsType[*exec.ExitError](status)
+	return ok && (exit.ExitCode() == 126 || exit.ExitCode() == 127 || strings.Contains(said, "executable file not found"))
+}
 
 // broken returns why a line broke before there was an answer.
 func (h *Host) broken(err, status error) *LineError {
 	e := &LineError{Host: h.Name, Kind: lineBroken, Text: h.said.last()}
-	exit, isExit := errors.AsType[*exec.ExitError](status)
 	switch {
-	case isExit && exit.ExitCode() == notFound:
+	case isNotFound(status, e.Text):
 		e.Kind, e.Text = lineMissing, fmt.Sprintf("there is no program %s", h.Program)
 	case e.Text != "":
-	case isExit && errors.Is(err, io.EOF):
+	case status != nil && errors.Is(err, io.EOF):
 		e.Text = fmt.Sprintf("%s ended without an answer (%v)", h.Command[0], status)
 	default:
 		e.Text = err.Error()

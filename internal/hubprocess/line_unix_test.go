@@ -32,6 +32,10 @@ func TestHostileHost(t *testing.T) {
 			fmt.Sprintf(answer, `{"jsonrpc":"2.0","id":0,"result":{"version":"9.9","protocol":99}}`),
 			`far: duet-rpc 9.9 there speaks protocol 99, this duet-rpc 1.2 protocol 1; it was not copied there: the host prints something before`,
 		},
+		"no program in a cluster": {
+			`echo 'exec: "duet-rpc": executable file not found in $PATH' >&2; exit 1`,
+			`far: there is no program duet-rpc; it was not copied there: exec: "duet-rpc": executable file`,
+		},
 		"no program": {`exit 127`, `far: there is no program duet-rpc; it was not copied there: exit status 127`},
 	} {
 		t.Run(name, func(t *testing.T) {
