@@ -210,7 +210,7 @@ export class Projects implements vscode.Disposable {
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
     connection.onEvent((event) => this.eventEmitter.fire({ project, event }));
     connection.onNotification((notification) => this.notificationEmitter.fire({ project, notification }));
-    connection.onNotice((message) => void inform(message));
+    connection.onNotice((message) => void inform(place.host === "" ? message : `${place.host}: ${message}`));
     connection.onWarning((message) => void warn(message));
     void connection.start();
     return project;
