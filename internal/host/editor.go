@@ -192,7 +192,8 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: restMemory,
 	}
 	if e.remote != nil {
-		opts.Patience, opts.GiveUp, opts.Lost = hubprocess.LineWithin, 2*e.settings.AnswerWithin, e.remote.Lost()
+		opts.Patience, opts.GiveUp = hubprocess.LineWithin, 2*e.settings.AnswerWithin
+		opts.Lost, opts.Broken = e.remote.Lost(), e.remote.Broke()
 		opts.HubFrame = client.DefaultMaxFrame // a host is third-party
 	}
 	if messages := e.log.Messages(); messages != nil {

@@ -353,6 +353,11 @@ func (h *Host) Lost() string {
 	return "the line to " + h.Name + " broke before an answer came; the request may have been carried out there, so look before you send it again"
 }
 
+// Broke describes a line that broke.
+func (h *Host) Broke() string {
+	return "the line to " + h.Name + " broke; the agents there go on"
+}
+
 // Silent describes a line on which nothing comes.
 func (h *Host) Silent() string {
 	return "the line to " + h.Name + " is silent; the agents there go on"

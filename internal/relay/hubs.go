@@ -82,6 +82,9 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 			return t
 		case errors.As(err, &unavailable), errors.Is(err, ErrDormant) && !wanted:
 			r.NoteProblem("")
+			if unavailable != nil && r.opts.Broken != "" {
+				r.noticeUnavailable(unavailable.Error())
+			}
 			if unavailable != nil && wanted {
 				r.refuseWaiting()
 			}
@@ -98,6 +101,15 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 		r.sleep(pause)
 	}
 	return nil
+}
+
+// noticeUnavailable notifies an editor that has lost its hub why there is no other one.
+func (r *Relay) noticeUnavailable(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.noticed != "" {
+		r.noticeSilence(why)
+	}
 }
 
 // NoteProblem records why Connect has found no hub so far; "": unknown. It appears in the error
@@ -174,6 +186,7 @@ func (r *Relay) goLive(hub *link) {
 	}
 	r.opening, r.hub = nil, hub
 	r.logState(stateConnected)
+	r.noticeAnswer()
 	r.changed()
 	if len(r.waiting) > 0 {
 		r.startFlush(hub)
@@ -204,6 +217,9 @@ func (r *Relay) hubGone(hub *link) (another bool) {
 	r.changed()
 	for _, answer := range answers {
 		r.answer(answer)
+	}
+	if another && r.opts.Broken != "" {
+		r.noticeSilence(r.opts.Broken)
 	}
 	if ends := r.terminals.hubGone(); r.shutdown == noShutdown {
 		for _, end := range ends {

@@ -125,6 +125,9 @@ type Options struct {
 	Silence time.Duration
 	// Lost, if set, is the reason in the error of a request that a lost hub has not answered.
 	Lost string
+	// Broken, if set, is the notice to the editor when a hub is lost: daemon.silent. Another one has the
+	// reason why Connect fails, and daemon.answers follows the next hub.
+	Broken string
 	// GiveUp is how long a hub may be silent that owes a message before the relay closes the connection,
 	// for a line that may break without a word. 0: the relay waits.
 	GiveUp time.Duration
@@ -176,6 +179,7 @@ type Relay struct {
 	change      chan struct{}
 	hub         *link     // nil: no hub to send to
 	silence     string    // why the connected hub does not answer; "": it does
+	noticed     string    // the last notice to the editor that the hub does not answer; "": none is in force
 	problem     string    // see NoteProblem
 	opening     *link     // connected, but without the editor's state yet
 	flushing    bool      // a goroutine sends the waiting messages; no message may overtake them

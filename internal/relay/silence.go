@@ -132,7 +132,7 @@ func (r *Relay) declareSilent(hub *link) {
 	for _, answer := range answers {
 		r.answer(answer)
 	}
-	r.notifySilence(daemonSilent, why)
+	r.noticeSilence(why)
 	r.changed()
 }
 
@@ -144,7 +144,7 @@ func (r *Relay) noteHubMessage() {
 	r.silence = ""
 	r.opts.Logger.Warn("the hub answers again")
 	r.logState(stateConnected)
-	r.notifySilence(daemonAnswers, "the daemon answers again")
+	r.noticeAnswer()
 	r.changed()
 	if r.hub != nil && len(r.waiting) > 0 && !r.flushing {
 		r.startFlush(r.hub)
@@ -157,6 +157,24 @@ func (r *Relay) Trouble() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return cmp.Or(r.silence, r.problem)
+}
+
+// noticeSilence notifies the editor that the hub does not answer, unless it knows; r.mu is held.
+func (r *Relay) noticeSilence(why string) {
+	if r.noticed == why {
+		return
+	}
+	r.noticed = why
+	r.notifySilence(daemonSilent, why)
+}
+
+// noticeAnswer notifies the editor that the hub answers, if its last notice says otherwise; r.mu is
+// held.
+func (r *Relay) noticeAnswer() {
+	if r.noticed != "" {
+		r.noticed = ""
+		r.notifySilence(daemonAnswers, "the daemon answers again")
+	}
 }
 
 // notifySilence notifies each subscription; r.mu is held.

@@ -1,6 +1,8 @@
 package relay_test
 
 import (
+	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // impatient makes a relay notice a silent hub soon.
@@ -204,4 +207,47 @@ func TestLongFrameOfAHost(t *testing.T) {
 	lost := s.next()
 	assert.Equal(t, "1", string(testkit.JSONMember(t, lost, "id")))
 	assert.Equal(t, `"hub_lost"`, string(testkit.JSONMember(t, lost, "error.data.kind")))
+}
+
+// An editor that follows a session learns that the line broke, why there is none, and that there is
+// one again.
+func TestBrokenLineIsNoticed(t *testing.T) {
+	unreachable := false
+	s := start(t, func(o *relay.Options) {
+		o.Broken = "the line to devbox broke"
+		connect := o.Connect
+		o.Connect = func(ctx context.Context) (server.Transport, error) {
+			if unreachable { // once
+				unreachable = false
+				return nil, &relay.UnavailableError{Err: errors.New("no route to devbox")}
+			}
+			return connect(ctx)
+		}
+	})
+	ours, theirs := sockets(t)
+	s.hubs <- ours
+	line := newWire(t, theirs)
+	s.send(request(1, "event.subscribe", `{}`))
+	line.next()
+	line.send(response(1, `{"subscription_id":"s1","seq":4}`))
+	s.next()
+
+	unreachable = true
+	theirs.Close()
+	for _, want := range []string{`daemon.silent the line to devbox broke`, `daemon.silent no route to devbox`} {
+		assert.Equal(t, want, noticeOf(t, s.next()))
+	}
+	ours, theirs = sockets(t)
+	s.hubs <- ours
+	line = newWire(t, theirs)
+	s.send(request(2, "quick", `{}`)) // another attempt is for it
+	line.nextBut("quick")
+	assert.Equal(t, `daemon.answers the daemon answers again`, noticeOf(t, s.next()))
+}
+
+// noticeOf returns the kind and the message of an event.
+func noticeOf(t *testing.T, message string) string {
+	t.Helper()
+	member := func(name string) string { return strings.Trim(string(testkit.JSONMember(t, message, name)), `"`) }
+	return member("params.kind") + " " + member("params.data.message")
 }

@@ -1,5 +1,6 @@
 // Duet: Set Up an Agent…: which agents are there, how one is installed, and how the user signs in to it.
 import * as vscode from "vscode";
+import { onHost } from "./hub/host";
 import { confirm, inform } from "./messages";
 import type { Project } from "./projects";
 import type { Result } from "./protocol";
@@ -17,7 +18,7 @@ export async function setUpAgent(project: Project, begin: () => void): Promise<v
   const items = agents.map((agent) => ({ label: agent.name, description: [...(agent.title === agent.name ? [] : [agent.title]), stateOf(agent)].join(" · "), agent }));
   const chosen = (await vscode.window.showQuickPick(items, { title, matchOnDescription: true }))?.agent;
   if (!chosen) return;
-  if (!chosen.available) return install(chosen);
+  if (!chosen.available) return install(chosen, project.host);
   await signIn(project, chosen, begin);
 }
 
@@ -35,7 +36,8 @@ function stateOf({ available, trusted, signed_in }: Agent): string {
 }
 
 /** install runs the agent's known command in a terminal. The user sees it before and while it runs. */
-async function install({ name, install: how }: Agent): Promise<void> {
+async function install({ name, install: how }: Agent, host: string): Promise<void> {
+  if (host) return void inform(`${name} is not installed on ${host}; install it there: ${how ?? "see its own page"}`);
   if (how === undefined || !how.startsWith("npm install ")) {
     void inform(`to install ${name}, ${how ?? "see its own page"}`);
     return;
@@ -48,11 +50,11 @@ async function install({ name, install: how }: Agent): Promise<void> {
   terminal.sendText(how);
 }
 
-async function signIn({ connection, folder }: Project, { name }: Agent, begin: () => void): Promise<void> {
+async function signIn({ connection, folder, host }: Project, { name }: Agent, begin: () => void): Promise<void> {
   const working = <T>(what: string, work: () => Thenable<T>): Thenable<T> => vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: ${what}` }, work);
   const { report } = await working(`asking ${name} whether you are signed in`, () => connection.request("agent.check", { agent: name }));
   const signed = report.signed_in === "yes" || report.signed_in === "not_needed";
-  const state = signed ? (report.account ? `you are signed in to ${name} as ${report.account}` : `${name} is ready`) : report.signed_in === "no" ? `you are not signed in to ${name}` : `${name} does not say whether you are signed in`;
+  const state = signed ? (report.account ? `you are signed in to ${name} as ${report.account}${onHost(host)}` : `${name} is ready${onHost(host)}`) : report.signed_in === "no" ? `you are not signed in to ${name}${onHost(host)}` : `${name} does not say whether you are signed in`;
   const [session, login] = ["New Session", "Sign In"];
   const buttons = [...(report.methods.length > 0 ? [login] : []), ...(report.signed_in === "no" ? [] : [session])];
   const pressed = await inform(state, ...(signed ? [session] : buttons));
@@ -61,14 +63,14 @@ async function signIn({ connection, folder }: Project, { name }: Agent, begin: (
   const method = await pickMethod(name, report.methods);
   if (method?.type === "terminal") {
     const terminal = vscode.window.createTerminal({
-      name: `Sign in to ${name}`, cwd: folder.uri, shellPath: await connection.program(), shellArgs: ["agents", "login", name, "--method", method.id],
+      name: `Sign in to ${name}${onHost(host)}`, cwd: folder.uri, shellPath: await connection.program(), shellArgs: [...connection.flags, "agents", "login", name, "--method", method.id], env: { DUET_HOST: null },
     });
     terminal.show();
   } else if (method?.type === "env_var") {
     const wanted = (method.missing ?? method.variables ?? []).join(" and ");
-    void inform(`${name} needs ${wanted} in the environment of VS Code, or a key in [agents.${name}] of your configuration`);
+    void inform(`${name} needs ${wanted} in ${host ? `its environment on ${host}` : "the environment of VS Code"}, or a key in [agents.${name}] of your configuration${host ? " there" : ""}`);
   } else if (method) {
-    await working(`signing in to ${name}, which may open your browser`, () => connection.request("agent.login", { agent: name, method: method.id }));
+    await working(`signing in to ${name}${host ? `${onHost(host)}, which may open a browser there` : ", which may open your browser"}`, () => connection.request("agent.login", { agent: name, method: method.id }));
     if ((await inform(`you are signed in to ${name}`, session)) === session) begin();
   }
 }

@@ -1,13 +1,14 @@
 // The attempts of several agents at one prompt: a page compares them, and the user chooses one.
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import * as vscode from "vscode";
 import type { Changes } from "./changes";
 import type { Documents } from "./documents";
 import { agentWords, isChoosable, isWorking } from "./hub/attempts";
 import type { Attempt, Comparison, ComparisonMethods } from "./hub/attempts";
-import { madeByPatch } from "./hub/changes";
+import { madeByPatch, partsOfPatch } from "./hub/changes";
 import { short } from "./hub/groups";
+import { onHost } from "./hub/host";
 import type { Session } from "./hub/model";
 import { confirm, inform } from "./messages";
 import { messageHtml, pageHtml } from "./panel/html";
@@ -153,9 +154,10 @@ export class ComparedAttempts {
     const { attempts } = await this.project.connection.request("attempt.list", { session: this.session(), patch: true });
     const attempt = attempts.find((one) => one.session_uuid === session_uuid);
     if (!attempt || !worktree) throw new Error("this attempt was deleted");
-    const file = join(worktree.dir, path);
-    const change = madeByPatch(await textOf(file), attempt.patch ?? "", path);
-    if (change) await this.parts.documents.openDiff(file, worktree.dir, change, short(agentWords(attempt), 40));
+    const { host } = this.project;
+    const file = host ? posix.join(worktree.dir, path) : join(worktree.dir, path);
+    const change = host ? partsOfPatch(attempt.patch ?? "", path) : madeByPatch(await textOf(file), attempt.patch ?? "", path);
+    if (change) await this.parts.documents.openDiff(file, worktree.dir, change, short(agentWords(attempt), 40), host);
     else await this.parts.changes.open(await this.projectSession(attempt), file);
   }
 
@@ -176,7 +178,7 @@ export class ComparedAttempts {
     } catch (error) {
       return showRefusal(error, await this.projectSession(attempt), this.parts.panels);
     }
-    this.notes = [`${agent}: ${landedWords(chosen)}`, ...chosen.discarded.map(discardedWords)];
+    this.notes = [`${agent}${onHost(this.project.host)}: ${landedWords(chosen)}`, ...chosen.discarded.map(discardedWords)];
     await this.refresh();
     void offerCopy(this.notes.join("; "), chosen);
   }

@@ -5,6 +5,7 @@ import { isAbsolute, join } from "node:path";
 import { Builds, checkGate, Findings, listGates, locations, pathOf, statusOf } from "./hub/builds";
 import type { Buildable, Finding, Report } from "./hub/builds";
 import { visible } from "./hub/groups";
+import { onHost } from "./hub/host";
 import { projectRoot } from "./hub/root";
 import { fail } from "./messages";
 import { kindOf, showUntrusted } from "./projects";
@@ -17,8 +18,8 @@ const language = "duet-build";
 export class BuildCommand implements vscode.Disposable {
   private readonly output = vscode.window.createOutputChannel("Duet Build", language);
   private readonly links = vscode.languages.registerDocumentLinkProvider({ language }, { provideDocumentLinks: (document) => linksOf(document, this.directories) });
-  /** The directory of the last build. Paths in its output are relative to it. */
-  private directories: string[] = [];
+  /** The directory of the last build; undefined: it ran on a host. Paths in its output are relative to it. */
+  private directories: string[] | undefined = [];
   private readonly builds = new Map<Project, Builds>();
 
   of(project: Project): Builds {
@@ -46,15 +47,16 @@ export class BuildCommand implements vscode.Disposable {
     this.output.clear();
     this.output.show(true);
     const root = projectRoot(project.folder.uri.fsPath);
-    this.directories = [root];
-    await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: building ${name}`, cancellable: true }, async (progress, token) => {
+    // The output of a build on a host names files there.
+    this.directories = project.host ? undefined : [root];
+    await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: building ${name}${onHost(project.host)}`, cancellable: true }, async (progress, token) => {
       const say = (line: string): void => this.output.appendLine(line);
       try {
         const { duration_ms } = await this.of(project).run(name, {
           onWaiting: () => progress.report({ message: "waiting for another build of it to end" }),
           onStarted: (command, directory) => {
             progress.report({ message: "" });
-            if (directory) this.directories = [isAbsolute(directory) ? directory : join(root, directory), root];
+            if (directory && !project.host) this.directories = [isAbsolute(directory) ? directory : join(root, directory), root];
             say(`$ ${command.join(" ")}`);
           },
           onOutput: (text) => this.output.append(text),
@@ -68,8 +70,8 @@ export class BuildCommand implements vscode.Disposable {
         }
         if (kindOf(error) !== "build_failed" || !(error instanceof Error)) throw error;
         say(error.message);
-        const problems = "Show Problems";
-        void fail(error.message, problems).then((pressed) => {
+        const problems = "Show Problems"; // those of a host are in the output alone
+        void fail(`${error.message}${onHost(project.host)}`, ...(project.host ? [] : [problems])).then((pressed) => {
           if (pressed === problems) void vscode.commands.executeCommand("workbench.actions.view.problems");
         });
       }
@@ -90,7 +92,8 @@ async function chooseBuild(list: Buildable[]): Promise<Buildable | undefined> {
 }
 
 /** linksOf returns a link for each location in a build's output whose file exists. */
-async function linksOf(document: vscode.TextDocument, directories: string[]): Promise<vscode.DocumentLink[]> {
+async function linksOf(document: vscode.TextDocument, directories: string[] | undefined): Promise<vscode.DocumentLink[]> {
+  if (!directories) return [];
   const found = locations(document.getText());
   const files = new Map<string, string | undefined>();
   for (const { path } of found) if (!files.has(path)) files.set(path, await fileAt(path, directories));
@@ -160,7 +163,11 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
     const { build, gate } = definition;
     const name = build === undefined ? `gate ${gate ?? ""}` : `build ${build}`;
     const work: Work = build === undefined ? this.gateWork(project, gate ?? "") : this.buildWork(project, build);
-    const task = new vscode.Task(definition, project.folder, name, "duet", new vscode.CustomExecution(() => Promise.resolve(terminalOf(work))));
+    const announced: Work = (print, signal) => {
+      if (project.host) print(`runs${onHost(project.host)}\n`);
+      return work(print, signal);
+    };
+    const task = new vscode.Task(definition, project.folder, name, "duet", new vscode.CustomExecution(() => Promise.resolve(terminalOf(announced))));
     task.group = build === undefined ? vscode.TaskGroup.Test : vscode.TaskGroup.Build;
     return task;
   }
@@ -269,7 +276,8 @@ export class Problems implements vscode.Disposable {
   }
 
   private show(project: Project, report: Report | undefined): void {
-    if (!report) return;
+    // Its files are on the host. VS Code would show the findings in files of this machine.
+    if (!report || project.host) return;
     let collections = this.collections.get(project);
     if (!collections) this.collections.set(project, (collections = new Map<string, vscode.DiagnosticCollection>()));
     let collection = collections.get(report.source);

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { decisionsFor, extents, partAt, partsOf, placesIn, progressOf, stateWords } from "./hub/changes";
 import type { ChangedFile, Decision, Part, PlacedPart, Side } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
+import { onHost, shownThere } from "./hub/host";
 import { sessionWithQueue } from "./hub/model";
 import type { Request, Session } from "./hub/model";
 import { inform, warn } from "./messages";
@@ -103,6 +104,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     }
     const { turn, files } = found;
     const folder = of.project.folder.uri.fsPath;
+    const { host } = of.project;
     const sides = (file: ChangedFile): [vscode.Uri | undefined, vscode.Uri | undefined] => {
       const side = (side: Side): vscode.Uri | undefined => (file[side] === null ? undefined : uriOf({ folder, turn, file: file.path, side }));
       return [side("before"), side("after")];
@@ -112,10 +114,12 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       if (file.binary) throw new Error(`${file.path} is binary: its change cannot be shown`);
       const place = { folder, turn, file: file.path };
       // A created or deleted file has an empty side.
-      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${shownPath(file.path, of.session.working_dir)} (${short(nameOf(of.session), 40)})`);
+      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${shownIn(of.project, file.path, of.session.working_dir)} (${short(nameOf(of.session), 40)})`);
       return;
     }
-    await vscode.commands.executeCommand("vscode.changes", `Changes of ${short(nameOf(of.session), 40)}`, files.map((file) => [vscode.Uri.file(file.path), ...sides(file)]));
+    // VS Code opens the first address as the file itself. A file on a host is not on this machine.
+    const address = (file: ChangedFile): vscode.Uri => (host ? uriOf({ folder, turn, file: file.path, side: "after" }) : vscode.Uri.file(file.path));
+    await vscode.commands.executeCommand("vscode.changes", `Changes of ${short(nameOf(of.session), 40)}${onHost(host)}`, files.map((file) => [address(file), ...sides(file)]));
   }
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
@@ -189,7 +193,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   /** reviewsOf finds the changes of an open file by the latest ended turns of the latest sessions. */
   private async reviewsOf(document: vscode.TextDocument): Promise<Review[]> {
     const path = document.uri.fsPath;
-    const near = this.projects.sessions.filter(({ project, session }) => !session.archived && project.connection.state.is === "ready" && isInside(session.working_dir, path));
+    const near = this.projects.sessions.filter(({ project, session }) => !session.archived && !project.host && project.connection.state.is === "ready" && isInside(session.working_dir, path));
     const found = await Promise.all(near.slice(0, searchedSessions).map(async ({ project, session }) => {
       const turns = await this.turnsOf(project, session);
       return Promise.all(turns.map(async (turn): Promise<Review[]> => {
@@ -338,11 +342,11 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   private async decide({ folder, turn, file }: Place, decision: Decision, part?: Part): Promise<void> {
     const project = this.projects.at(folder);
     if (!project) throw new Error(`the folder ${folder} is no longer open`);
-    if (decision !== "accept") refuseUnsaved(file);
+    if (decision !== "accept" && !project.host) refuseUnsaved(file);
     const decided = await project.connection.request(`change.${decision}`, { turn, path: file, ...(part ? { hunk: part.id } : {}) });
     this.refresh(project, turn);
     const progress = progressOf(partsOf(decided));
-    vscode.window.setStatusBarMessage(`Duet: ${shownPath(file, project.model.ofTurn(turn)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
+    vscode.window.setStatusBarMessage(`Duet: ${shownIn(project, file, project.model.ofTurn(turn)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
   }
 
   private attempt(action: Promise<void>): void {
@@ -357,6 +361,11 @@ function lensesOf(document: vscode.TextDocument, uri: vscode.Uri, part: Part, li
     const title = `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`;
     return new vscode.CodeLens(new vscode.Range(shown, 0, shown, 0), { title, command: `duet.${decision}Hunk`, arguments: [uri, part.id] });
   });
+}
+
+/** shownIn returns the path of a changed file for the user. */
+function shownIn({ host }: Project, path: string, folder: string): string {
+  return host ? shownThere(path, folder, host) : shownPath(path, folder);
 }
 
 /** refuseUnsaved throws if a file has unsaved changes: VS Code would not show what a decision writes. */

@@ -10,6 +10,7 @@ import { listGates } from "./hub/builds";
 import type { Decision } from "./hub/changes";
 import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
 import { choicesOf, isComplete, titleOf } from "./hub/questions";
+import { listHosts } from "./hub/host";
 import { inform } from "./messages";
 import { selected } from "./panel/files";
 import type { Panel, Panels } from "./panel/panel";
@@ -131,10 +132,32 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     }),
     command("forgetKeys", () => keys.forget()),
     inProject("preview", (project) => previews.show(project)),
+    command("chooseHost", () => chooseHost(projects)),
     command("restart", () => projects.restart()),
     command("showLog", () => log.show()),
     command("openSettings", async () => void (await vscode.commands.executeCommand("workbench.action.openSettings", "duet."))),
   ];
+}
+
+/** chooseHost lets the user choose where the agents of a folder work, and stores it in the folder's settings. */
+export async function chooseHost(projects: Projects): Promise<void> {
+  const project = await pickProject(projects);
+  if (!project) return;
+  const { host, folder, connection } = project;
+  const names = await listHosts(await connection.program(), process.env);
+  const item = (name: string, label: string, detail: string): vscode.QuickPickItem & { name: string } => ({ label, detail, name, description: name === host ? "chosen" : "" });
+  const items = [
+    item("", "$(device-desktop) This machine", vscode.env.remoteName ? "Where VS Code runs its extensions" : "Agents work on the files of this folder"),
+    ...names.map((name) => item(name, `$(remote) ${name}`, `Agents work in ${folder.name} on ${name}. Its files are there`)),
+  ];
+  const none = "; duet-rpc hosts add NAME COMMAND… in a terminal adds a host";
+  const chosen = await vscode.window.showQuickPick(items, { title: `Where do the agents of ${folder.name} work?`, placeHolder: names.length === 0 ? `Your configuration names no host${none}` : host });
+  if (!chosen || chosen.name === host) return;
+  const settings = vscode.workspace.getConfiguration("duet", folder.uri);
+  // In a window with one folder, the settings of the folder are those of the workspace.
+  await settings.update("host", chosen.name === "" ? undefined : chosen.name, vscode.ConfigurationTarget.WorkspaceFolder);
+  // A host of the user's own settings is for all folders.
+  if (chosen.name === "" && vscode.workspace.getConfiguration("duet", folder.uri).get("host", "") !== "") await settings.update("host", "", vscode.ConfigurationTarget.WorkspaceFolder);
 }
 
 /** newSession opens a panel whose first prompt starts a session. */
@@ -190,7 +213,7 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
     panel = project && (await newSession(project, panels, undefined, panels.beside));
   }
   if (!panel) return;
-  const { text, content } = selected(editor, panel.folders);
+  const { text, content } = selected(editor, panel.folders, panel.project.host);
   panel.view.reveal();
   panel.insert(text, content);
   panel.focus();

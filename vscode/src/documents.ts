@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { nameOf, short } from "./hub/groups";
 import type { Change } from "./hub/changes";
+import { shownThere } from "./hub/host";
 import { transcript } from "./hub/transcript";
 import { shownPath } from "./panel/files";
 import type { Project, Projects, ProjectSession } from "./projects";
@@ -48,15 +49,15 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.session_uuid });
   }
 
-  /** Shows a file before and after a change of a session in the diff editor. about stands behind the path in the title. */
-  async openDiff(path: string, folder: string, { before, after, is }: Change, about = changeWords[is]): Promise<void> {
+  /** Shows a file before and after a change of a session in the diff editor. about stands behind the path in the title. host: that of the session, whose file is there. */
+  async openDiff(path: string, folder: string, { before, after, is }: Change, about = changeWords[is], host = ""): Promise<void> {
     const id = String(this.sides.size);
     const side = (kind: string, text: string): vscode.Uri => {
       const uri = vscode.Uri.from({ scheme, path: vscode.Uri.file(path).path, query: JSON.stringify({ kind, id, at: Date.now() }) });
       this.sides.set(uri.toString(), text);
       return uri;
     };
-    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${shownPath(path, folder)} (${about})`);
+    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${host === "" ? shownPath(path, folder) : shownThere(path, folder, host)} (${about})`);
   }
 
   dispose(): void {

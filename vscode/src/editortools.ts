@@ -232,9 +232,9 @@ async function open({ folders, editor }: Place, params: Params): Promise<unknown
   return { path: uri.fsPath, line };
 }
 
-/** Tells the daemons that the user has saved a file: it is then not a change of a command that an agent runs. */
+/** Tells the daemons of this machine that the user has saved a file: it is then not a change of a command that an agent runs. */
 export function saved(projects: readonly Project[], path: string): void {
   for (const { connection } of projects) {
-    if (connection.state.is === "ready") void connection.request("editor.saved", { paths: [path] }).catch(() => undefined);
+    if (connection.state.is === "ready" && connection.host === "") void connection.request("editor.saved", { paths: [path] }).catch(() => undefined);
   }
 }

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import * as vscode from "vscode";
 import { editableInput } from "./hub/edits";
 import type { EditableInput } from "./hub/edits";
+import { onHost } from "./hub/host";
 import { inform } from "./messages";
 import { readText } from "./panel/files";
 import type { Project } from "./projects";
@@ -43,12 +44,13 @@ export class Edits implements vscode.FileSystemProvider, vscode.Disposable {
     // A text that the user has begun to edit stays.
     if (!this.files.has(after.path)) this.put(after, input.text);
     this.edits.set(after.path, { project, approval, input });
-    if (input.path === undefined) {
+    // A file on a host cannot be read, and one of the same path here is another one.
+    if (input.path === undefined || (project.host && input.before === undefined)) {
       await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(after), { preview: false });
       return;
     }
     this.put(before, input.before ?? (await readText(resolve(folder, input.path))));
-    await vscode.commands.executeCommand("vscode.diff", before, after, `${name} (your edit)`, { preview: false });
+    await vscode.commands.executeCommand("vscode.diff", before, after, `${name}${onHost(project.host)} (your edit)`, { preview: false });
   }
 
   dispose(): void {

@@ -104,7 +104,7 @@ async function showFailure(reason: string, log: vscode.LogOutputChannel): Promis
   const [again, settings, showLog] = ["Try Again", "Open Settings", "Show Log"];
   const pressed = await fail(reason, again, settings, showLog);
   if (pressed === again) await projects?.restart();
-  else if (pressed === settings) await vscode.commands.executeCommand("workbench.action.openSettings", "duet.executable");
+  else if (pressed === settings) await vscode.commands.executeCommand("workbench.action.openSettings", projects?.all.some(({ host, connection }) => host !== "" && connection.state.is === "failed") ? "duet.host" : "duet.executable");
   else if (pressed === showLog) log.show();
 }
 

@@ -78,7 +78,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     const session = of.project.model.sessionOf(of.question);
     notify([of], titleOf(of.question), [
       ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [approval, choice] })), { label: "Show", command: "duet.showQuestion", args: [approval] },
-    ], session ? labelOf(session, of.question.turn) : "");
+    ], [...(session ? [labelOf(session, of.question.turn)] : []), ...(of.project.host ? [of.project.name] : [])].join(" · "));
   }
 
   async function notifyEnd(of: ProjectSession): Promise<void> {
@@ -86,7 +86,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     const show = "Open Session";
     const failed = hasFailed(session);
     if (["interrupted", "cancelled"].includes(session.state) || isShown(of)) return; // the user did that, or sees it
-    const label = labelOf(session, session.turn);
+    const label = `${labelOf(session, session.turn)}${of.project.host ? ` (${of.project.name})` : ""}`;
     const message = failed ? `${label} has failed${session.error ? `: ${session.error}` : ""}` : `${label} is ${turnStateWords.completed}`;
     notifyDesktop(message);
     const pressed = failed ? await warn(message, show) : await inform(message, show);
@@ -137,25 +137,34 @@ export function statusBar(projects: Projects): vscode.Disposable {
     const { state } = projects;
     item.backgroundColor = undefined;
     item.command = "duet.sessions.focus";
+    const hosts = [...new Set(projects.all.map(({ host }) => host))];
+    const duet = hosts.length === 1 && hosts[0] ? `Duet@${hosts[0]}` : "Duet";
+    const trouble = projects.troubles[0];
     if (state === "failed") {
-      item.text = "$(error) Duet";
+      item.text = `$(error) ${duet}`;
       item.tooltip = projects.reasons.join("\n");
       item.backgroundColor = new vscode.ThemeColor("statusBarItem.errorBackground");
     } else if (state === "starting") {
-      item.text = "$(loading~spin) Duet";
+      item.text = `$(loading~spin) ${duet}`;
       item.tooltip = "Duet: starting duet-rpc";
     } else if (questions > 0) {
-      item.text = `$(question) Duet: ${questions}`;
+      item.text = `$(question) ${duet}: ${questions}`;
       item.tooltip = questions === 1 ? "1 question waits for you" : `${questions} questions wait for you`;
       item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
       item.command = "duet.answer";
     } else if (working > 0) {
-      item.text = `$(sync~spin) Duet: ${working}`;
+      item.text = `$(sync~spin) ${duet}: ${working}`;
       item.tooltip = working === 1 ? "1 session works" : `${working} sessions work`;
     } else {
-      item.text = "$(comment-discussion) Duet";
+      item.text = `$(comment-discussion) ${duet}`;
       item.tooltip = state === "stopped" ? "Duet: duet-rpc was stopped" : "Duet: no session works or waits for you";
     }
+    if (trouble !== undefined && state === "ready") {
+      item.text = item.text.replace(/^\$\([^)]*\)/, "$(warning)");
+      item.tooltip = [trouble, ...(typeof item.tooltip === "string" ? [item.tooltip] : [])].join("\n");
+    }
+    const named = projects.all.filter(({ host }) => host !== "").map(({ name }) => name);
+    if (named.length > 0 && typeof item.tooltip === "string") item.tooltip = `${item.tooltip}\n${named.join("\n")}`;
     item.accessibilityInformation = { label: typeof item.tooltip === "string" ? item.tooltip : "Duet", role: "button" };
     item.show();
   };

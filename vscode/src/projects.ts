@@ -1,11 +1,13 @@
 // The projects of the workspace, each with a connection to its daemon.
 import * as vscode from "vscode";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join, relative, sep } from "node:path";
 import { ResponseError } from "vscode-jsonrpc/node";
 import { editorTools } from "./editortools";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
+import { onHost } from "./hub/host";
+import type { Place } from "./hub/host";
 import { Emitter } from "./hub/events";
 import type { HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
@@ -17,13 +19,40 @@ import { fail, inform, warn } from "./messages";
 
 /** A project with folders in the workspace, its connection and its lists. */
 export interface Project {
+  /** The name of its folder, and of its host: parser@devbox. */
   name: string;
+  /** The host on which its agents work. Empty: this machine. Paths of its sessions are paths there, and never name local files. */
+  host: string;
   /** The first of its folders. */
   folder: vscode.WorkspaceFolder;
   /** All of its folders. */
   folders: vscode.WorkspaceFolder[];
   connection: HubConnection;
   model: ProjectModel;
+  place: Place;
+  /** The root of the project on this machine. */
+  root: string;
+}
+
+/** placeOf returns where the settings say that agents work. In Restricted Mode, those of the workspace do not count. */
+function placeOf({ uri }: vscode.WorkspaceFolder): Place {
+  const settings = vscode.workspace.getConfiguration("duet", uri);
+  return { host: settings.get("host", "").trim(), directory: settings.get("hostDirectory", "").trim() };
+}
+
+function isSame(a: Place, b: Place): boolean {
+  return a.host === b.host && (a.host === "" || a.directory === b.directory);
+}
+
+function nameAt({ name }: vscode.WorkspaceFolder, host: string): string {
+  return host === "" ? name : `${name}@${host}`;
+}
+
+/** The directory for an agent in a folder: the folder, or on a host its path in the project there. undefined: the project's own directory there. */
+export function workingDirectory({ host, root }: Project, folder: string): string | undefined {
+  if (!host) return folder;
+  const inside = relative(root, realPath(folder)).split(sep).join("/");
+  return inside === "" || inside.startsWith("..") || isAbsolute(inside) ? undefined : inside;
 }
 
 /** A session and its project. */
@@ -62,10 +91,12 @@ export class Projects implements vscode.Disposable {
     this.subscriptions = [
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.follow()),
       vscode.workspace.onDidChangeConfiguration((change) => {
+        if (change.affectsConfiguration("duet.host") || change.affectsConfiguration("duet.hostDirectory")) this.follow();
         if (!change.affectsConfiguration("duet.editorTools")) return;
         for (const { connection } of this.all) void connection.toolsChanged().catch((error: unknown) => log.warn(String(error)));
       }),
       vscode.workspace.onDidGrantWorkspaceTrust(() => {
+        this.follow(); // the settings of the workspace count from now on
         for (const { connection } of this.all) {
           connection.trustChanged().catch((error: unknown) => this.log.warn(String(error)));
         }
@@ -109,6 +140,16 @@ export class Projects implements vscode.Disposable {
     return this.all.flatMap(({ connection }) => (connection.state.is === "failed" ? [connection.state.reason] : []));
   }
 
+  /** Why daemons that are connected do not answer now, such as a broken line to a host. */
+  get troubles(): string[] {
+    return this.all.flatMap(({ connection }) => (connection.trouble === undefined ? [] : [connection.trouble]));
+  }
+
+  /** The name of a project where it says which one is meant: one of several, or one on a host. */
+  labels({ name, host }: Project): string[] {
+    return this.byRoot.size > 1 || host !== "" ? [name] : [];
+  }
+
   async restart(): Promise<void> {
     this.start();
     await Promise.all(this.all.map(({ connection }) => connection.restart()));
@@ -130,24 +171,27 @@ export class Projects implements vscode.Disposable {
   private follow(): void {
     const folders = (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file");
     const roots = byRoot(folders, ({ uri }) => uri.fsPath);
+    const moved = new Set<string>();
     for (const [root, project] of this.byRoot) {
       const folders = roots.get(root) ?? [];
       const [folder] = folders;
-      if (folder) Object.assign(project, { folder, folders, name: folder.name });
+      if (folder && isSame(placeOf(folder), project.place)) Object.assign(project, { folder, folders, name: nameAt(folder, project.host) });
       else {
         this.byRoot.delete(root);
+        if (folder) moved.add(root); // to another host
         void end(project);
       }
     }
     for (const [root, folders] of roots) {
-      if (!this.byRoot.has(root) && (this.wanted || usesDuet(root))) this.byRoot.set(root, this.open(root, folders[0]!, folders));
+      if (!this.byRoot.has(root) && (this.wanted || moved.has(root) || placeOf(folders[0]!).host !== "" || usesDuet(root))) this.byRoot.set(root, this.open(root, folders[0]!, folders));
     }
     this.changeEmitter.fire(undefined);
   }
 
   private open(root: string, folder: vscode.WorkspaceFolder, folders: vscode.WorkspaceFolder[]): Project {
+    const place = placeOf(folder);
     const connection = new HubConnection({
-      folder: folder.uri.fsPath,
+      folder: folder.uri.fsPath, place,
       findBinary: () =>
         findBinary({
           env: process.env,
@@ -161,12 +205,12 @@ export class Projects implements vscode.Disposable {
       log: this.log,
     });
     const model = new ProjectModel(connection, 300, (error) => this.log.warn(String(error)));
-    const project = { name: folder.name, folder, folders, connection, model };
+    const project = { name: nameAt(folder, place.host), host: place.host, place, root, folder, folders, connection, model };
     model.onChange(() => this.changeEmitter.fire(undefined));
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
     connection.onEvent((event) => this.eventEmitter.fire({ project, event }));
     connection.onNotification((notification) => this.notificationEmitter.fire({ project, notification }));
-    connection.onNotice((message) => void inform(message));
+    connection.onNotice((message) => void inform(place.host === "" ? message : `${place.host}: ${message}`));
     connection.onWarning((message) => void warn(message));
     void connection.start();
     return project;
@@ -227,6 +271,12 @@ export function kindOf(error: unknown): string | undefined {
 /** Shows a not_trusted error, with a button that grants trust. Returns false for any other error. */
 export async function showUntrusted(project: Project, error: unknown): Promise<boolean> {
   if (kindOf(error) !== "not_trusted" || !(error instanceof Error)) return false;
+  if (project.host) {
+    // The file is on the host, and so is the decision about it.
+    const [copy, command] = ["Copy Command", ["duet-rpc", ...project.connection.flags, "trust"].join(" ")];
+    if ((await fail(`${error.message};${onHost(project.host)}: ${command}`, copy)) === copy) await vscode.env.clipboard.writeText(command);
+    return true;
+  }
   if (!vscode.workspace.isTrusted) {
     const manage = "Manage Workspace Trust";
     if ((await fail(error.message, manage)) === manage) await vscode.commands.executeCommand("workbench.trust.manage");

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { KeyRequests } from "./hub/keys";
 import type { KeyRequest, KeyUser } from "./hub/keys";
 import { labelOf, visible } from "./hub/groups";
+import { onHost } from "./hub/host";
 import { Emitter } from "./hub/events";
 import { inform, notice, warn } from "./messages";
 import type { Project, Projects } from "./projects";
@@ -93,7 +94,8 @@ export class Keys implements vscode.Disposable {
 
   private user(project: Project): KeyUser {
     return {
-      trusted: () => vscode.workspace.isTrusted,
+      // A host is third-party: it gets no key before the user has seen whose request it is.
+      trusted: () => vscode.workspace.isTrusted && !project.host,
       stored: async (service) => this.context.secrets.get(storedAs(service)),
       store: async (service, key) => {
         await this.context.secrets.store(storedAs(service), key);
@@ -107,8 +109,8 @@ export class Keys implements vscode.Disposable {
   private async ask(project: Project, request: KeyRequest, known: boolean, signal: AbortSignal): ReturnType<KeyUser["ask"]> {
     const { service, agent, turn_uuid } = request;
     const session = turn_uuid === undefined ? undefined : project.model.ofTurn(turn_uuid);
-    const what = `${visible(agent)} needs a key for ${visible(service)}`;
-    const about = [...(session ? [labelOf(session, session.turn)] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    const what = `${visible(agent)}${onHost(project.host)} needs a key for ${visible(service)}`;
+    const about = [...(session ? [labelOf(session, session.turn)] : []), ...this.projects.labels(project)].join(" · ");
     // An input box that opened by itself could catch what the user is typing elsewhere.
     const pressed = await this.choose({ id: request.request_id, what, about, choices: known ? ["kept", "remember", "once", "none"] : ["remember", "once", "none"] }, signal);
     if (pressed === "kept") return { use: "stored" };
@@ -118,7 +120,7 @@ export class Keys implements vscode.Disposable {
     signal.addEventListener("abort", () => cancel.cancel());
     const key = await vscode.window.showInputBox({
       title: what, password: true, ignoreFocusOut: true,
-      prompt: pressed === "remember" ? "This agent gets it, and VS Code stores it." : "This agent gets it. It is not stored.",
+      prompt: project.host ? `The agent${onHost(project.host)} gets it${pressed === "remember" ? ", and VS Code stores it" : ""}.` : pressed === "remember" ? "This agent gets it, and VS Code stores it." : "This agent gets it. It is not stored.",
       validateInput: (text) => (text.trim() === "" ? "Type or paste the key, or press Escape" : undefined),
     }, cancel.token);
     if (key === undefined || signal.aborted) return { use: "none" };

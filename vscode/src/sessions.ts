@@ -48,7 +48,7 @@ export async function deleteSession(of: ProjectSession, panels: Panels): Promise
 /** The choices of a fork, as its session has them. Permissions do not carry over. Without its worktree, a session continues in the project. */
 export function forkChoices({ project, session }: ProjectSession): Choices {
   const { agent, working_dir, mode, requested_model: model, requested_options: options, worktree } = session;
-  const folder = worktree?.gone ? project.folder.uri.fsPath : working_dir;
+  const folder = worktree?.gone && !project.host ? project.folder.uri.fsPath : working_dir;
   return { folder, agent, mode: mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
 }
 

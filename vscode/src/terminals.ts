@@ -2,11 +2,12 @@
 import * as vscode from "vscode";
 import { labelOf, nameOf, visible } from "./hub/groups";
 import type { Session } from "./hub/model";
+import { onHost } from "./hub/host";
 import { HubTerminal } from "./hub/terminal";
 import type { Which } from "./hub/terminal";
 import { inform } from "./messages";
 import type { Terminal } from "./protocol";
-import { startFolder } from "./projects";
+import { startFolder, workingDirectory } from "./projects";
 import type { Project, ProjectSession } from "./projects";
 
 type Listed = Terminal;
@@ -19,7 +20,8 @@ export class Terminals implements vscode.Disposable {
 
   /** Opens a new shell in the project, in the folder of the active editor. */
   create(project: Project): void {
-    this.show(project, { start: { cwd: startFolder(project).uri.fsPath } }, "Duet", "terminal");
+    const cwd = workingDirectory(project, startFolder(project).uri.fsPath);
+    this.show(project, { start: cwd === undefined ? {} : { cwd } }, "Duet", "terminal");
   }
 
   /** Watches a terminal that the user picks. With a session: one of its agent's terminals. */
@@ -68,7 +70,7 @@ export class Terminals implements vscode.Disposable {
       },
       setDimensions: ({ columns, rows }) => void terminal.resize({ cols: columns, rows }).catch(this.onError),
     };
-    vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon(icon) }).show();
+    vscode.window.createTerminal({ name: `${name}${onHost(project.host)}`, pty, iconPath: new vscode.ThemeIcon(icon) }).show();
   }
 }
 

@@ -5,6 +5,7 @@ import { backgroundOf, describe, grouped, groupOf, isAlive, labelOf, nameOf, sho
 import type { Group, GroupId } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { choicesOf, detailsOf, titleOf } from "./hub/questions";
+import { onHost, withoutHost } from "./hub/host";
 import { listOthers, projectRoot, worktreeOf } from "./hub/root";
 import type { OtherProject } from "./hub/root";
 import { confirm } from "./messages";
@@ -108,12 +109,12 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     const item = new vscode.TreeItem(nameOf(session));
     item.id = session.session_uuid;
     const where = whereWords({ project, session });
-    item.description = [describe(session, Date.now()), ...(session.attempts ? ["one of several attempts"] : []), ...(where ? [where] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    item.description = [describe(session, Date.now()), ...(session.attempts ? ["one of several attempts"] : []), ...(where ? [where] : []), ...this.projects.labels(project)].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     const background = backgroundOf(session);
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : []), ...(session.attempts ? ["attempts"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error ? [session.error] : [])].join("\n");
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}` };
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), project.host ? `${visible(session.working_dir)}${onHost(project.host)}` : session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error ? [session.error] : [])].join("\n");
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}${project.host ? `, ${project.name}` : ""}` };
     item.command = { command: openCommand(session.session_uuid), title: "Open Session" };
     return item;
   }
@@ -122,7 +123,12 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
   private refresh(): void {
     // The list stays, with a message above it that says why it may be outdated.
     // An empty list has a welcome text, which a message would hide.
-    this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
+    const hosts = this.projects.all.filter(({ host }) => host !== "");
+    const trouble = this.projects.reasons[0] ?? this.projects.troubles[0];
+    const starting = hosts.some(({ connection }) => connection.state.is === "starting") ? `Connecting to ${hosts.map(({ host }) => host).join(", ")}…` : "Starting duet-rpc…";
+    const words = trouble ?? (this.projects.state === "ready" ? "" : starting);
+    // The welcome text is about duet-rpc here, not about a host.
+    this.view.message = this.projects.sessions.length > 0 || hosts.length > 0 ? words : "";
     const [before, now] = [this.shown, this.rows()];
     this.shown = now;
     this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.session_uuid), () => vscode.commands.executeCommand("duet.openSession", node)]])));
@@ -161,7 +167,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
 
 /** The branch of a session's worktree, or the name of another worktree that it works in. Empty: it works in the project's folder. */
 function whereWords({ project, session: { worktree, working_dir } }: ProjectSession): string {
-  if (worktree) return worktree.gone ? `${visible(worktree.branch)} is gone` : `on ${visible(worktree.branch)}`;
+  if (worktree ?? project.host) return !worktree ? "" : worktree.gone ? `${visible(worktree.branch)} is gone` : `on ${visible(worktree.branch)}`;
   const name = worktreeOf(working_dir, projectRoot(project.folder.uri.fsPath));
   return name ? `in ${name}` : "";
 }
@@ -229,7 +235,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
       const { project, question } = node;
       const session = project.model.sessionOf(question);
       item.id = question.approval;
-      item.description = [...(session ? [labelOf(session, question.turn)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
+      item.description = [...(session ? [labelOf(session, question.turn)] : []), ...this.projects.labels(project), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
       item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
       item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
       item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
@@ -304,7 +310,7 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
     if (!first) return [];
     try {
       const open = this.projects.all.map(({ folder }) => projectRoot(folder.uri.fsPath));
-      const others = await listOthers(await first.connection.program(), first.folder.uri.fsPath, open, process.env);
+      const others = await listOthers(await first.connection.program(), first.folder.uri.fsPath, open, withoutHost(process.env));
       this.view.message = "";
       return others;
     } catch (error) {

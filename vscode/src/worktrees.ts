@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { nameOf, visible } from "./hub/groups";
 import type { Session } from "./hub/model";
+import { notHere, onHost } from "./hub/host";
 import { confirm, inform, listed } from "./messages";
 import type { Panels } from "./panel/panel";
 import { dataOf } from "./projects";
@@ -47,7 +48,7 @@ export async function land(of: ProjectSession, panels: Panels): Promise<void> {
   } catch (error) {
     return showRefusal(error, of, panels);
   }
-  void inform(landedWords(done));
+  void inform(`${landedWords(done)}${onHost(project.host)}`);
 }
 
 /** What was landed, as a sentence. */
@@ -90,7 +91,7 @@ export async function discardWorktree({ project, session }: ProjectSession): Pro
     done = await discard(true);
   }
   const { ref, branch_kept, cleanup_error: cleanup } = done;
-  const text = `the worktree is discarded${branch_kept ? "; its branch stays, because another working tree has it checked out" : ""}${cleanup ? `; its cleanup failed: ${cleanup}` : ""}`;
+  const text = `the worktree${onHost(project.host)} is discarded${branch_kept ? "; its branch stays, because another working tree has it checked out" : ""}${cleanup ? `; its cleanup failed: ${cleanup}` : ""}`;
   if (!ref) return void inform(text);
   const [back, copy] = [`git branch NAME ${ref}`, "Copy Command"];
   if ((await inform(`${text}; its work is kept; bring it back with: ${back}`, copy)) === copy) await vscode.env.clipboard.writeText(back);
@@ -118,8 +119,9 @@ function lossesDetail(losses: Losses): string {
 }
 
 /** Opens the worktree of a session in a new window. */
-export async function openWorktree({ session: { worktree } }: ProjectSession): Promise<void> {
+export async function openWorktree({ project: { host }, session: { worktree } }: ProjectSession): Promise<void> {
   if (!worktree || worktree.gone) throw new Error(worktree ? `the worktree of ${visible(worktree.branch)} is gone` : "the session has no worktree");
+  if (host) throw notHere(visible(worktree.dir), host);
   await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(worktree.dir), { forceNewWindow: true });
 }
 

@@ -1,7 +1,7 @@
 // Replaces the module vscode in unit tests: a test sets the user's answers, and reads the displayed texts.
 import { readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 type Item = { label: string };
 
@@ -45,6 +45,33 @@ export function fire(name: string, value?: unknown): void {
   for (const listener of listeners.get(name) ?? []) listener(value as never);
 }
 
+/** The settings that were stored. */
+export const updated: unknown[][] = [];
+
+/** The documents that were opened. */
+export const opened: Array<{ path: string }> = [];
+
+/** The item of the status bar. */
+export const statusItem: { text?: string; tooltip?: string } & Record<string, unknown> = { show: () => {}, hide: () => {}, dispose: () => {} };
+
+export class EventEmitter<T> {
+  private readonly listeners = new Set<(value: T) => void>();
+  readonly event = (listener: (value: T) => void): Disposable => {
+    this.listeners.add(listener);
+    return new Disposable(() => this.listeners.delete(listener));
+  };
+  fire(value: T): void {
+    for (const listener of this.listeners) listener(value);
+  }
+  dispose(): void {
+    this.listeners.clear();
+  }
+}
+
+export class ThemeColor {
+  constructor(readonly id: string) {}
+}
+
 /** The paths of the workspace's folders. */
 export const openFolders: string[] = [];
 
@@ -52,6 +79,13 @@ export const window = {
   activeTextEditor: undefined as unknown,
   onDidChangeActiveTextEditor: event("onDidChangeActiveTextEditor"),
   onDidChangeTextEditorSelection: event("onDidChangeTextEditorSelection"),
+  onDidChangeVisibleTextEditors: event("onDidChangeVisibleTextEditors"),
+  onDidChangeWindowState: event("onDidChangeWindowState"),
+  createTextEditorDecorationType: () => new Disposable(() => {}),
+  createStatusBarItem: () => statusItem,
+  setStatusBarMessage: () => new Disposable(() => {}),
+  registerWebviewViewProvider: () => new Disposable(() => {}),
+  registerWebviewPanelSerializer: () => new Disposable(() => {}),
   visibleTextEditors: [] as Array<{ document: unknown }>,
   /** Shows a document in the visible editor of it. */
   showTextDocument: (document: unknown): Promise<unknown> => Promise.resolve(window.visibleTextEditors.find((editor) => editor.document === document)),
@@ -89,12 +123,22 @@ export const window = {
   },
 };
 
-export const commands = { executeCommand: (...given: unknown[]): Promise<void> => Promise.resolve(void executed.push(given)) };
+export const languages = { registerCodeLensProvider: () => new Disposable(() => {}) };
+
+export const StatusBarAlignment = { Left: 1 };
+
+export const ConfigurationTarget = { WorkspaceFolder: 3 };
+
+export const UIKind = { Desktop: 1 };
+
+export const commands = {
+  registerCommand: () => new Disposable(() => {}),
+  executeCommand: (...given: unknown[]): Promise<void> => Promise.resolve(void executed.push(given)) };
 
 /** The texts in the clipboard, the last one at the end. */
 export const copied: string[] = [];
 
-export const env = { clipboard: { writeText: (text: string): Promise<void> => Promise.resolve(void copied.push(text)) } };
+export const env = { uiKind: UIKind.Desktop, clipboard: { writeText: (text: string): Promise<void> => Promise.resolve(void copied.push(text)) } };
 
 export class Position {
   constructor(
@@ -113,7 +157,10 @@ export class Range {
 export const ProgressLocation = { Notification: 15 };
 
 export const Uri = {
-  file: (fsPath: string) => ({ scheme: "file", fsPath, toString: () => pathToFileURL(fsPath).href }),
+  /** A URI of another scheme. */
+  from: ({ scheme, path, query = "" }: { scheme: string; path: string; query?: string }) => ({ scheme, path, query, fsPath: path, toString: () => `${scheme}:${path}?${query}` }),
+  parse: (text: string) => Uri.file(fileURLToPath(text)),
+  file: (fsPath: string) => ({ scheme: "file", fsPath, path: fsPath, with: () => Uri.file(fsPath), toString: () => pathToFileURL(fsPath).href }),
   joinPath: (base: { fsPath: string }, ...names: string[]) => Uri.file(join(base.fsPath, ...names)),
 };
 
@@ -122,7 +169,16 @@ export const ViewColumn = { Active: -1, Beside: -2 };
 export const workspace = {
   isTrusted: true,
   fs: { stat: ({ fsPath }: { fsPath: string }) => stat(fsPath), readFile: ({ fsPath }: { fsPath: string }) => readFile(fsPath) },
-  getConfiguration: () => ({ get: (name: string, fallback: unknown) => settings[name] ?? fallback }),
+  getConfiguration: () => ({
+    get: (name: string, fallback: unknown) => settings[name] ?? fallback,
+    update: (name: string, value: unknown) => Promise.resolve(void updated.push([name, value])),
+  }),
+  textDocuments: [] as unknown[],
+  registerTextDocumentContentProvider: () => new Disposable(() => {}),
+  registerFileSystemProvider: () => new Disposable(() => {}),
+  openTextDocument: (uri: { path: string }) => Promise.resolve((opened.push(uri), { uri })),
+  onDidCloseTextDocument: event("onDidCloseTextDocument"),
+  onDidChangeTextDocument: event("onDidChangeTextDocument"),
   getWorkspaceFolder: ({ fsPath }: { fsPath: string }): unknown => openFolders.find((folder) => fsPath.startsWith(`${folder}/`)),
   onDidChangeConfiguration: event("onDidChangeConfiguration"),
   onDidChangeWorkspaceFolders: event("onDidChangeWorkspaceFolders"),

@@ -163,9 +163,23 @@ export function wholeOfPatch(text: string, patch: string): Change | undefined {
   return before === false ? undefined : { before, after: text, is: "made" };
 }
 
+/** The changed parts of one file in a unified diff, where the file itself cannot be read. path: as in a diff of several files. undefined: the diff does not have the file. */
+export function partsOfPatch(patch: string, path?: string): Change | undefined {
+  const files = parsePatch(patch);
+  const file = path === undefined ? files[0] : files.find(isOf(path));
+  if (!file || file.hunks.length === 0) return undefined;
+  const side = (sign: string): string => file.hunks.map(({ lines }) => lines.filter((line) => line.startsWith(" ") || line.startsWith(sign)).map((line) => `${line.slice(1)}\n`).join("")).join("…\n");
+  return { before: side("-"), after: side("+"), is: "part" };
+}
+
+/** isOf matches the file of a diff by its path. */
+function isOf(path: string): (file: { oldFileName?: string | undefined; newFileName?: string | undefined }) => boolean {
+  return ({ oldFileName, newFileName }) => newFileName === `b/${path}` || (newFileName === "/dev/null" && oldFileName === `a/${path}`);
+}
+
 /** The change of one file that a unified diff of several files has made. path: as in the diff. undefined: the diff does not have the file, or does not fit it. */
 export function madeByPatch(text: string, patch: string, path: string): Change | undefined {
-  const file = parsePatch(patch).find(({ oldFileName, newFileName }) => newFileName === `b/${path}` || (newFileName === "/dev/null" && oldFileName === `a/${path}`));
+  const file = parsePatch(patch).find(isOf(path));
   const before = file && applyPatch(text, reversePatch(file));
   return before === undefined || before === false ? undefined : { before, after: text, is: "made" };
 }

@@ -10,6 +10,9 @@ import type { Binary } from "./binary";
 import { limitLevels } from "./depth";
 import { Emitter, followedEvents, Following, terminalUpdate } from "./events";
 import type { Followed, FollowListener, HubNotification, Send, TerminalUpdate } from "./events";
+import { visible } from "./groups";
+import { flagsOf, withoutHost } from "./host";
+import type { Place } from "./host";
 
 /**
  * The state of the process. stopped: not started, or stopped. starting: also after a crash. ready: events arrive.
@@ -35,6 +38,10 @@ export interface EditorToolset {
 export interface ConnectionOptions {
   /** A folder of the workspace. The connection is to the daemon of its project. */
   folder: string;
+  /** Where the project is. Default: this machine. A host is third-party: it gets no tools of the editor. */
+  place?: Place;
+  /** How long to wait before the next attempt to reach a host, in milliseconds. */
+  retryAfter?: number;
   /** Called at each start, so that a changed setting takes effect. */
   findBinary: () => Promise<Binary>;
   /** Whether the user trusts the workspace. */
@@ -48,6 +55,9 @@ export interface ConnectionOptions {
 
 /** The time limit of each step that stops the process, in milliseconds. */
 const patience = 2_000;
+
+/** The default of ConnectionOptions.retryAfter. */
+const usualRetry = 10_000;
 
 /** How long to wait for the remaining output of a process that has ended, in milliseconds. */
 const lastWordsTime = 500;
@@ -90,6 +100,9 @@ export class HubConnection {
   private readonly notificationEmitter = new Emitter<HubNotification>();
   private readonly warningEmitter = new Emitter<string>();
   private readonly noticeEmitter = new Emitter<string>();
+  private readonly troubleEmitter = new Emitter<string | undefined>();
+  private currentTrouble: string | undefined;
+  private retry: ReturnType<typeof setTimeout> | undefined;
   private readonly rule: RestartRule;
   private current: ConnectionState = { is: "stopped" };
   private server: Server | undefined;
@@ -110,6 +123,8 @@ export class HubConnection {
   readonly onWarning = this.warningEmitter.on;
   /** The daemon's notice to the user, sent once: sessions continued while no client was connected. */
   readonly onNotice = this.noticeEmitter.on;
+  /** The daemon no longer answers, with its notice, or answers again. Subscriptions continue by themselves. */
+  readonly onTrouble = this.troubleEmitter.on;
 
   constructor(private readonly options: ConnectionOptions) {
     this.rule = options.rule ?? new RestartRule();
@@ -121,6 +136,26 @@ export class HubConnection {
 
   get state(): ConnectionState {
     return this.current;
+  }
+
+  /** The host of the project. Empty: this machine. */
+  get host(): string {
+    return this.options.place?.host ?? "";
+  }
+
+  /** The flags of duet-rpc for commands about this project. */
+  get flags(): string[] {
+    return this.options.place ? flagsOf(this.options.place) : [];
+  }
+
+  /** Why the daemon does not answer, such as a broken line to its host. undefined: it does, or none is connected. */
+  get trouble(): string | undefined {
+    return this.currentTrouble;
+  }
+
+  /** Whether the daemon answers. */
+  get answers(): boolean {
+    return this.current.is === "ready" && this.currentTrouble === undefined;
   }
 
   /** The id of the process that relays to the daemon. undefined: it does not run. */
@@ -136,13 +171,27 @@ export class HubConnection {
   /** Starts the server unless it runs. Resolves when state is ready or failed. */
   start(): Promise<void> {
     if (this.current.is === "ready") return Promise.resolve();
-    this.starting ??= this.launchUntilSettled().finally(() => (this.starting = undefined));
+    return this.startUnlessStarting();
+  }
+
+  private startUnlessStarting(quietly = false): Promise<void> {
+    clearTimeout(this.retry);
+    this.starting ??= this.launchUntilSettled(quietly).finally(() => (this.starting = undefined));
     return this.starting;
   }
 
-  private async launchUntilSettled(): Promise<void> {
-    do await this.launch();
+  private async launchUntilSettled(quietly: boolean): Promise<void> {
+    do await this.launch(quietly);
     while (this.current.is === "starting"); // it crashed meanwhile, and the rule allows another try
+  }
+
+  /** tryAgainLater starts the process again after a pause: a host may be reached then. */
+  private tryAgainLater(): void {
+    clearTimeout(this.retry);
+    this.retry = setTimeout(() => {
+      if (this.current.is === "failed") void this.startUnlessStarting(true);
+    }, this.options.retryAfter ?? usualRetry);
+    this.retry.unref();
   }
 
   /** Stops the process, if it runs, and starts another. Sessions in the daemon continue. */
@@ -155,6 +204,7 @@ export class HubConnection {
   /** Stops the process and resolves when it has ended. Sessions in the daemon continue. */
   async stop(): Promise<void> {
     this.generation++;
+    clearTimeout(this.retry);
     const server = this.server;
     this.server = undefined;
     this.enter({ is: "stopped" });
@@ -162,9 +212,9 @@ export class HubConnection {
     await this.starting;
   }
 
-  /** Sends the new workspace trust to the server. */
+  /** Sends the new workspace trust to the server. A host does not get it: the folder here is not the project there. */
   async trustChanged(): Promise<void> {
-    if (this.server) await this.server.connection.sendRequest("initialize", this.hello());
+    if (this.server && this.host === "") await this.server.connection.sendRequest("initialize", this.hello());
   }
 
   /**
@@ -212,9 +262,10 @@ export class HubConnection {
     return (method, params) => connection.sendRequest(method, params);
   }
 
-  private async launch(): Promise<void> {
+  /** launch starts the process. Quietly: the state stays failed until the process is ready. */
+  private async launch(quietly: boolean): Promise<void> {
     const generation = ++this.generation;
-    this.enter({ is: "starting" });
+    if (!quietly) this.enter({ is: "starting" });
     let binary: Binary;
     try {
       binary = await this.options.findBinary();
@@ -228,6 +279,7 @@ export class HubConnection {
     this.options.log.info(`${this.folder}: starting ${binary.path} ${binary.version}, found by ${binary.source}`);
     const server = this.spawn(binary);
     this.server = server;
+    this.setTrouble(undefined);
     for (const following of this.followings) following.serverGone();
     try {
       const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
@@ -249,14 +301,16 @@ export class HubConnection {
         return;
       }
       this.server = undefined;
-      this.fail(error.message);
+      this.fail(visible(error.message.replace(codeNames, "")));
       await this.end(server);
+      if (this.host !== "" && generation === this.generation) this.tryAgainLater();
     }
   }
 
   /** Offers the tools of the editor, which may have changed. An older daemon has no such method. */
   private async offerTools({ connection }: Server): Promise<void> {
-    const { tools, log } = this.options;
+    const { log } = this.options;
+    const { tools } = this;
     if (!tools) return;
     try {
       await connection.sendRequest<Result<"editor.offer">>("editor.offer", { client: "VS Code", tools: tools.names() });
@@ -264,6 +318,11 @@ export class HubConnection {
       if (!isAnswer(error)) throw error; // the server is gone
       log.warn(`${this.folder}: agents do not get the tools of the editor: ${error.message}`);
     }
+  }
+
+  /** The tools of the editor that agents may use. A host gets none, and what it requests nevertheless is refused. */
+  private get tools(): EditorToolset | undefined {
+    return this.host === "" ? this.options.tools : undefined;
   }
 
   /** Sends the tools again, after a setting has changed them. */
@@ -282,15 +341,15 @@ export class HubConnection {
   }
 
   private hello(): Params<"initialize"> {
-    return { capabilities: {}, workspaceTrusted: this.options.trusted() };
+    return { capabilities: {}, ...(this.host === "" && { workspaceTrusted: this.options.trusted() }) };
   }
 
   private spawn(binary: Binary): Server {
     const { log, folder } = this.options;
     // The editor sets this variable. Programs made with Electron do not start with it.
-    const env = { ...this.options.env };
+    const env = withoutHost(this.options.env);
     delete env["ELECTRON_RUN_AS_NODE"];
-    const child = spawn(binary.path, ["--stdio"], { cwd: folder, env, windowsHide: true });
+    const child = spawn(binary.path, ["--stdio", ...this.flags], { cwd: folder, env, windowsHide: true });
     const writer = new StreamMessageWriter(child.stdin);
     const write = writer.write.bind(writer);
     // If the process no longer reads, its end rejects the pending requests. A rejection here could not be handled:
@@ -345,10 +404,12 @@ export class HubConnection {
         return;
       }
       if (seq > (this.lastSeq ?? -1)) this.lastSeq = seq;
+      if (event.kind === "daemon.silent") this.setTrouble(visible(event.data.message));
+      else if (event.kind === "daemon.answers") this.setTrouble(undefined);
       this.eventEmitter.fire(event);
     });
     connection.onRequest(async (method, params) => {
-      const { tools } = this.options;
+      const { tools } = this;
       const tool = method.startsWith("editor.") ? method.slice("editor.".length) : "";
       if (!tools?.names().includes(tool)) return new ResponseError(ErrorCodes.MethodNotFound, `Method not found: ${method}`);
       try {
@@ -366,6 +427,7 @@ export class HubConnection {
   private crashed(server: Server, how: string): void {
     if (server !== this.server) return;
     this.server = undefined;
+    this.setTrouble(undefined);
     this.options.log.error(`${this.folder}: ${how}`);
     if (!this.rule.crashed()) {
       this.fail(`${how}. It has crashed five times in three minutes, and is not started again`);
@@ -389,6 +451,12 @@ export class HubConnection {
     await server.ended;
     clearTimeout(killed);
     clearTimeout(forced);
+  }
+
+  private setTrouble(trouble: string | undefined): void {
+    if (trouble === this.currentTrouble) return;
+    this.currentTrouble = trouble;
+    this.troubleEmitter.fire(trouble);
   }
 
   private fail(reason: string): void {

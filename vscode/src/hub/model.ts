@@ -55,6 +55,13 @@ export class ProjectModel {
         }
         this.changeEmitter.fire(undefined);
       }),
+      connection.onTrouble((trouble) => {
+        if (trouble === undefined && connection.answers) {
+          this.everythingChanged = true; // requests have failed meanwhile
+          this.refresh();
+        }
+        this.changeEmitter.fire(undefined);
+      }),
       connection.onEvent((event) => this.take(event)),
     ];
   }

@@ -13,7 +13,7 @@ import { passedMethods } from "./protocol";
 import type { PanelConnection, PanelMethod, PanelMethods, PanelNotifications, PanelStart } from "./protocol";
 import { Scope } from "./scope";
 
-export type PanelHub = Pick<HubConnection, "request" | "follow" | "state" | "onState">;
+export type PanelHub = Pick<HubConnection, "request" | "follow" | "state" | "onState" | "trouble" | "onTrouble" | "answers" | "host">;
 
 /** The extension's own methods for a page. The bridge adds session and connection to the result of panel.start. */
 export type PanelHandlers = {
@@ -41,7 +41,7 @@ export class Bridge {
   readonly scope: Scope;
   private readonly server: JSONRPCServer;
   private readonly client: JSONRPCClient;
-  private readonly stopListening: () => void;
+  private readonly stops: Array<() => void>;
   private following: Following | undefined;
   /** Counts starts and stops. A slow start compares it and gives up if another one began. */
   private generation = 0;
@@ -69,7 +69,7 @@ export class Bridge {
       if (method !== "panel.start") this.server.method(method, (params) => handlers[method]((params ?? {}) as never));
     }
     this.server.method("panel.start", () => this.start());
-    this.stopListening = hub.onState(() => this.stateChanged());
+    this.stops = [hub.onState(() => this.stateChanged()), hub.onTrouble(() => this.stateChanged())];
   }
 
   /** Notifies the page, if it has started. */
@@ -94,7 +94,7 @@ export class Bridge {
   }
 
   dispose(): void {
-    this.stopListening();
+    for (const stop of this.stops) stop();
     this.pause();
     this.server.destroy();
     this.client.destroy();
@@ -104,7 +104,7 @@ export class Bridge {
     this.pause();
     const generation = this.generation;
     const { hub, session, handlers } = this.options;
-    if (hub.state.is === "ready") await this.follow(generation);
+    if (hub.answers) await this.follow(generation);
     const start = await handlers["panel.start"]();
     this.scope.note(start.newSession?.before);
     if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has started again");
@@ -112,20 +112,22 @@ export class Bridge {
     // After the response, with which the page fills its prompt box.
     setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
     // The daemon may have become ready meanwhile.
-    if (hub.state.is === "ready" && !this.following && !this.isNew) this.caughtUp(generation).catch(this.options.onError);
+    if (hub.answers && !this.following && !this.isNew) this.caughtUp(generation).catch(this.options.onError);
     return { session, ...start, connection: this.connection() };
   }
 
   private connection(): PanelConnection {
-    const { state } = this.options.hub;
+    const { state, trouble, host } = this.options.hub;
+    const of = host === "" ? {} : { host };
+    if (state.is === "ready" && trouble !== undefined) return { is: "ready", trouble, ...of };
     // Without events the page would not update.
-    if (state.is === "ready" && !this.following && !this.isNew) return { is: "starting" };
-    return state.is === "failed" ? { is: "failed", reason: state.reason } : { is: state.is };
+    if (state.is === "ready" && !this.following && !this.isNew) return { is: "starting", ...of };
+    return state.is === "failed" ? { is: "failed", reason: state.reason, ...of } : { is: state.is, ...of };
   }
 
   private stateChanged(): void {
     if (!this.started) return;
-    if (this.options.hub.state.is === "ready") this.caughtUp(this.generation).catch(this.options.onError);
+    if (this.options.hub.answers) this.caughtUp(this.generation).catch(this.options.onError);
     else this.notify("panel.connection", this.connection());
   }
 
@@ -133,7 +135,7 @@ export class Bridge {
   private async caughtUp(generation: number): Promise<void> {
     if (this.following) await this.missed();
     else await this.follow(generation);
-    if (generation === this.generation && this.options.hub.state.is === "ready") this.notify("panel.connection", this.connection());
+    if (generation === this.generation && this.options.hub.answers) this.notify("panel.connection", this.connection());
   }
 
   /**

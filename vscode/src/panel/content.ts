@@ -21,12 +21,40 @@ export async function contentOf(path: string): Promise<PromptContent> {
   return { type: "resource_link", uri, name, size: found.size, ...(mimeType ? { mimeType } : {}) };
 }
 
-/** Reads dropped URIs as content. refused says for each failed one why. */
-export async function readUris(uris: readonly string[], pathOf: (uri: string) => string): Promise<{ content: PromptContent[]; refused: string[] }> {
+/** The longest text of a file that a prompt contains, in bytes. */
+const longestText = 1 << 20;
+
+/**
+ * A file of this machine for an agent on a host, which cannot read it: its text or its image, and no path. Throws if it has
+ * neither, or is too long.
+ */
+export async function textOf(path: string, host: string): Promise<PromptContent> {
+  const block = await contentOf(path);
+  if (block.type === "image") return { type: "image", mimeType: block.mimeType!, data: block.data!, name: basename(path) };
+  const found = await stat(path);
+  if (found.isDirectory()) throw new Error(`it is a folder of this machine, and the agent works on ${host}`);
+  if (found.size > longestText) throw new Error(`it is too long to be sent to ${host}: the limit is 1 MiB`);
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));
+  } catch {
+    throw new Error(`it is no text, and the agent works on ${host}`);
+  }
+  return sentText(basename(path), text);
+}
+
+/** A text of this machine for an agent on a host. Its address names no file there. */
+export function sentText(name: string, text: string): PromptContent {
+  return { type: "resource", resource: { uri: `duet:/sent/${encodeURI(name)}`, mimeType: "text/plain", text } };
+}
+
+/** Reads dropped URIs as content, for an agent on a host if one is given. refused says for each failed one why. */
+export async function readUris(uris: readonly string[], pathOf: (uri: string) => string, host = ""): Promise<{ content: PromptContent[]; refused: string[] }> {
   const [content, refused]: [PromptContent[], string[]] = [[], []];
   for (const uri of uris) {
     try {
-      content.push(await contentOf(pathOf(uri)));
+      const path = pathOf(uri);
+      content.push(await (host ? textOf(path, host) : contentOf(path)));
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       refused.push(`${uri}: ${code === "ENOENT" ? "there is no such file" : code === "EACCES" ? "it may not be read" : message}`);

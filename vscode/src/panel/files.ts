@@ -4,7 +4,7 @@ import { relative, sep } from "node:path";
 import * as vscode from "vscode";
 import { Emitter } from "../hub/events";
 import { realPath } from "../hub/root";
-import { foldersOf, rank } from "./content";
+import { foldersOf, rank, sentText } from "./content";
 import type { EditorContext, FileMatch, PromptContent } from "./protocol";
 
 /** The most files of a list. */
@@ -94,8 +94,13 @@ type Selected = Pick<vscode.TextEditor, "document" | "selection">;
 export type PromptFolders = readonly [agents: string, projects?: string];
 
 /** The selection as text for the prompt, such as "@a.ts#L3-5", and as content with the selected lines, saved or not. Without a selection: the whole file. */
-export function selected({ document, selection }: Selected, folders: PromptFolders): { text: string; content: PromptContent[] } {
+export function selected({ document, selection }: Selected, folders: PromptFolders, host = ""): { text: string; content: PromptContent[] } {
   const { uri } = document;
+  if (host) {
+    // The path would name another file there, or none. The text alone is sent.
+    const name = `${uri.path.slice(uri.path.lastIndexOf("/") + 1)}${linesOf(selection, ":")}`;
+    return { text: "", content: [sentText(name, document.getText(selection.isEmpty ? undefined : selection))] };
+  }
   const isFile = uri.scheme === "file";
   const name = isFile ? (nameIn(folders, uri) ?? uri.fsPath) : uri.path.slice(uri.path.lastIndexOf("/") + 1);
   if (selection.isEmpty && isFile) return { text: `@${name} `, content: [{ type: "resource_link", uri: uri.toString(), name }] };

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { demo } from "../agents";
 import { agentOf } from "../hub/attempts";
 import { realPath, repositoryOf } from "../hub/root";
+import { workingDirectory } from "../projects";
 import type { Project, Projects } from "../projects";
 import type { Result } from "../protocol";
 import type { Choices, NewSession, PromptContent } from "./protocol";
@@ -78,18 +79,19 @@ export class Beginnings {
 const itemsBefore = 60;
 
 /** What a page shows of a beginning. Requests the agents and their settings, if the daemon is ready. */
-export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
+export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, { connection, host, name: project }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
   const folder = vscode.Uri.file(chosen.folder);
-  const worktrees = !fork && repositoryOf(realPath(chosen.folder)) !== undefined;
+  // Whether the project on a host is a git repository is known there alone.
+  const worktrees = !fork && (Boolean(host) || repositoryOf(realPath(chosen.folder)) !== undefined);
   const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }), ...(worktrees && several && { agents: several }) } };
-  const where = vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder;
+  const where = host ? project : (vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder);
   if (!fork) {
     const what = place.chosen.agents ? `${several!.length} sessions in ${where}, each in its own git worktree, whose results you compare` : `a session in ${where}${place.chosen.worktree === "yes" ? ", in its own git worktree" : ""}`;
     about = `Your first prompt starts ${what}. ${about}`;
   }
-  const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
+  const all = fork ? [] : projects.all.flatMap(({ folders, host }) => folders.map(({ name, uri }) => ({ path: uri.fsPath, name: host ? `${name}@${host}` : name })));
   const folders = all.length > 1 ? all : [];
-  if (connection.state.is !== "ready") return { about, folders, agents: [], ...place };
+  if (!connection.answers) return { about, folders, agents: [], ...place };
   // Without them, the fork can still get its prompt.
   const before = fork && (await connection.request("session.items", { session: fork.turn, limit: itemsBefore }).then(({ items }) => items, () => undefined));
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
@@ -112,7 +114,8 @@ export interface FirstPrompt {
 }
 
 /** Starts a session with its first prompt. */
-export async function launch({ session, fork, gates, turns }: Beginning, { folder, worktree, agent, mode, model, options }: Choices, { connection }: Project, prompt: FirstPrompt): Promise<Result<"session.start">> {
+export async function launch({ session, fork, gates, turns }: Beginning, { folder, worktree, agent, mode, model, options }: Choices, project: Project, prompt: FirstPrompt): Promise<Result<"session.start">> {
+  const { connection } = project;
   // A fork keeps the options of its session, so an empty one must be sent there.
   const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => fork || value !== ""));
   const params = {
@@ -120,13 +123,18 @@ export async function launch({ session, fork, gates, turns }: Beginning, { folde
     ...(agent && { agent }), ...(mode && { mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
   };
   if (fork) return connection.request("session.fork", { ...params, turn: fork.turn });
-  return connection.request("session.start", { ...params, working_dir: folder, ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+  return connection.request("session.start", { ...params, ...directoryOf(project, folder), ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+}
+
+function directoryOf(project: Project, folder: string): { working_dir?: string } {
+  const directory = workingDirectory(project, folder);
+  return directory === undefined ? {} : { working_dir: directory };
 }
 
 /** Sends the first prompt to several agents, all of them or none. Each starts a session of its own. */
-export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, prompt: FirstPrompt): Promise<Result<"attempt.start">> {
-  return connection.request("attempt.start", {
-    ...prompt, working_dir: folder, agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { mode }) })),
+export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], project: Project, prompt: FirstPrompt): Promise<Result<"attempt.start">> {
+  return project.connection.request("attempt.start", {
+    ...prompt, ...directoryOf(project, folder), agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { mode }) })),
     ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
   });
 }

@@ -24,6 +24,8 @@ export interface PanelPlace {
   /** The uuid of the session. */
   session: string;
   title: string;
+  /** The host of the session. Absent: this machine. */
+  host?: string;
 }
 
 /** The parts that all panels share. */
@@ -102,6 +104,7 @@ export class Panel implements vscode.Disposable {
 
   /** The folders whose files its prompts name. */
   get folders(): PromptFolders {
+    if (this.project.host) return [this.folder]; // its files are on the host
     const { session = this.project.model.ofTurn(this.beginning?.fork?.turn ?? ""), folder } = this;
     const worktree = session?.worktree;
     const top = worktree && !worktree.gone && repositoryOf(realPath(this.project.folder.uri.fsPath));
@@ -145,7 +148,8 @@ export class Panel implements vscode.Disposable {
 
   /** What its prompts refer to by themselves. */
   get context(): EditorContext | undefined {
-    return this.editor && contextOf(this.editor, this.folders);
+    // The path of a file here would name another one on a host.
+    return this.project.host ? undefined : this.editor && contextOf(this.editor, this.folders);
   }
 
   insert(text: string, content: PromptContent[] = []): void {
@@ -171,6 +175,11 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.showItem", { turn_uuid, type, key });
   }
 
+  /** What restores the panel. */
+  get placed(): PanelPlace {
+    return { ...this.place, title: this.title };
+  }
+
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
@@ -186,7 +195,7 @@ export class Panel implements vscode.Disposable {
   private load(): void {
     const { webview } = this.view;
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.dist, name)).toString();
-    this.place = { ...this.place, title: this.title };
+    this.place = this.placed;
     webview.html = pageHtml({
       source: webview.cspSource, script: address("panel.js"), style: address("panel.css"), nonce: randomBytes(16).toString("base64url"), title: this.title, place: JSON.stringify({ ...this.place, window: this.parts.window }),
     });
@@ -241,6 +250,8 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   /** The panel that was active last. */
   private last: Panel | undefined;
   private readonly shownEmitter = new Emitter<undefined>();
+  /** The views whose sessions are on a host that their folder no longer has, or on this machine while it has one. */
+  private readonly elsewhere = new Map<PanelView, PanelPlace>();
 
   /** The user may see another session (isShown). */
   readonly onShown = this.shownEmitter.on;
@@ -254,7 +265,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
       this.restore(place, state);
     });
     this.subscriptions = [
-      this.sideBar, vscode.window.registerWebviewPanelSerializer(panelType, this),
+      this.sideBar, vscode.window.registerWebviewPanelSerializer(panelType, this), new vscode.Disposable(projects.onChange(() => this.followHosts())),
       vscode.window.onDidChangeWindowState(() => this.shownEmitter.fire(undefined)),
     ];
   }
@@ -270,7 +281,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     }
     open?.view.dispose();
     const view = await this.view(nameOf(session), column);
-    const panel = this.add(view, { folder: project.folder.uri.fsPath, session: session.session_uuid, title: nameOf(session) })!;
+    const panel = this.add(view, { ...placeIn(project), session: session.session_uuid, title: nameOf(session) })!;
     panel.enter();
     return panel;
   }
@@ -280,7 +291,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     const session = randomUUID();
     this.parts.beginnings.keep({ ...beginning, session });
     const view = await this.view(beginning.title, column);
-    const panel = this.add(view, { folder: project.folder.uri.fsPath, session, title: beginning.title })!;
+    const panel = this.add(view, { ...placeIn(project), session, title: beginning.title })!;
     panel.focus();
     return panel;
   }
@@ -293,7 +304,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   /** Gives a panel whose session has not started to another project, after the user has chosen a folder of it. */
   move({ view, uuid, title }: Panel, project: Project): void {
     this.all.get(uuid)?.dispose();
-    this.add(view, { folder: project.folder.uri.fsPath, session: uuid, title })?.focus();
+    this.add(view, { ...placeIn(project), session: uuid, title })?.focus();
   }
 
   /** Whether the user sees a session. */
@@ -341,7 +352,34 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     // The side bar may have the state of a session that was opened in a tab after it.
     if (twin && this.sideBar.has(view)) return view.dispose();
     if (twin && twin.view !== view) twin.view.dispose();
+    const { folder, session, title, host = "" } = place;
+    const project = this.projects.at(folder);
+    if (project && project.host !== host) return this.leave(view, { folder, session, title, ...(host && { host }) });
     if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this session belongs, is not open in this window.`);
+  }
+
+  /** followHosts ends the panels of projects that have moved to another host, and restores those whose host has come back. */
+  private followHosts(): void {
+    for (const panel of this.all.values()) {
+      if (this.projects.all.includes(panel.project)) continue;
+      if (!this.projects.at(panel.project.folder.uri.fsPath)) continue; // its folder was closed
+      panel.dispose();
+      this.leave(panel.view, panel.placed);
+    }
+    for (const [view, place] of this.elsewhere) {
+      if (this.projects.at(place.folder)?.host !== (place.host ?? "")) continue;
+      this.elsewhere.delete(view);
+      this.add(view, place);
+    }
+  }
+
+  /** leave shows in the view of a session that it is on another host than the folder now has. */
+  private leave(view: PanelView, place: PanelPlace): void {
+    if (this.all.get(place.session)?.view === view) this.all.delete(place.session);
+    if (this.last?.view === view) this.last = undefined;
+    this.elsewhere.set(view, place);
+    view.onDidDispose(() => this.elsewhere.delete(view));
+    view.webview.html = messageHtml(place.title, `This session is on ${place.host ?? "this machine"}, and the agents of its folder now work elsewhere. “Duet: Choose Where Agents Work…” changes that.`);
   }
 
   private add(view: PanelView, place: PanelPlace): Panel | undefined {
@@ -362,4 +400,9 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     this.shownEmitter.fire(undefined);
     return panel;
   }
+}
+
+/** placeIn returns where a panel of a project is. */
+function placeIn({ folder, host }: Project): Pick<PanelPlace, "folder" | "host"> {
+  return { folder: folder.uri.fsPath, ...(host && { host }) };
 }

@@ -45,6 +45,8 @@ export interface PanelStart {
   /** The uuid of the panel's session. */
   session: string;
   title: string;
+  /** The project of a session on a host, such as parser@devbox. Absent: this machine. */
+  where?: string;
   /** The stored draft, also one from another window or from before VS Code was closed. */
   draft: Draft;
   /** The state of duet-rpc. */
@@ -95,6 +97,10 @@ export interface PanelConnection {
   is: "stopped" | "starting" | "ready" | "failed";
   /** The reason of a failure. */
   reason?: string;
+  /** The daemon does not answer now, and why: it is ready, and goes on by itself. */
+  trouble?: string;
+  /** The host of the session. Absent: this machine. */
+  host?: string;
 }
 
 /** The sums over turns of a session. */

@@ -1,12 +1,13 @@
 // The extension's own methods for the page of a panel.
-import { resolve } from "node:path";
+import { posix, resolve } from "node:path";
 import * as vscode from "vscode";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
 import type { Edits } from "../edits";
 import { agentOf } from "../hub/attempts";
-import { wholeOfParts, wholeOfPatch } from "../hub/changes";
+import { partsOfPatch, wholeOfParts, wholeOfPatch } from "../hub/changes";
 import { clipped, exactly, visible } from "../hub/groups";
+import { notHere, onHost } from "../hub/host";
 import type { Session } from "../hub/model";
 import { confirm } from "../messages";
 import { showUntrusted } from "../projects";
@@ -55,14 +56,20 @@ const longestCommand = 2_000;
 /** Creates the methods for the page of a panel. */
 export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, edits, compare, onError }: RequestParts): PanelHandlers {
   const { project, uuid } = panel;
-  const { connection } = project;
+  const { connection, host } = project;
+  /** An absolute path of a file of the session, which is on its host. */
+  const fileAt = (inFolder: string, path: string): string => (host ? posix.resolve(inFolder, path) : resolve(inFolder, path));
+  /** The text of a file of the session as it is. Empty: it is not there, or on a host, where it cannot be read. */
+  const textAt = (file: string): Promise<string> => (host ? Promise.resolve("") : readText(file));
+  /** The folder whose files the user has here. */
+  const here = async (): Promise<string> => (host ? project.folder.uri.fsPath : folder());
   /** The session, if there is one and it can be asked for. */
-  const session = async (): Promise<Session | undefined> => (connection.state.is === "ready" && !panel.beginning ? (await panel.askSession()).session : panel.session);
+  const session = async (): Promise<Session | undefined> => (connection.answers && !panel.beginning ? (await panel.askSession()).session : panel.session);
   /** The working directory of the agent. */
   const folder = async (): Promise<string> => (await session())?.working_dir ?? panel.folder;
   const newSession = async (): Promise<NewSession | undefined> => panel.beginning && newSessionOf(panel.beginning, project, projects, beginnings.agent);
   const history = async (): Promise<string[]> => {
-    if (connection.state.is !== "ready") return [];
+    if (!connection.answers) return [];
     const { turns } = await connection.request("turn.list", { limit: 3 * longestHistory });
     const prompts = turns.filter(({ source }) => source !== "gate" && source !== "trigger").map(({ prompt }) => prompt);
     return [...new Set(prompts)].filter((prompt) => prompt.trim() !== "" && prompt.length <= longestPrompt).slice(0, longestHistory);
@@ -71,7 +78,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     "panel.start": async () => {
       const beginning = await newSession();
       return {
-        title: panel.title, draft: await drafts.of(uuid, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
+        title: panel.title, ...(host && { where: project.name }), draft: await drafts.of(uuid, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
         history: await history().catch((error: unknown) => {
           onError(error); // the panel works without it
           return [];
@@ -129,13 +136,14 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (given.session === uuid) drafts.keep(uuid, draftOf(given));
       return null;
     },
-    "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
-    "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf),
-    "panel.readSource": async ({ source }) => readSource(source, await folder()),
-    "panel.pickContext": async () => pickContext(await folder()),
+    "panel.findFiles": async ({ query }) => ({ files: host ? [] : await findFiles(await folder(), text(query, "query")) }), // those of a host are not known here
+    "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf, host),
+    "panel.readSource": async ({ source }) => readSource(source, await here()),
+    "panel.pickContext": async () => pickContext(await here(), host),
     "panel.context": () => panel.context ?? null,
     "panel.readContext": () => ({ content: panel.context ? selected(panel.editor!, panel.folders).content : [] }),
     "panel.openFile": async ({ path, line, column }) => {
+      if (host) throw new RPCError(ErrorCode.InvalidParams, notHere(text(path, "path"), host).message);
       const inFolder = await folder();
       // A mention has an @ before the file's name, and so has the name of some folders.
       const named = resolve(inFolder, text(path, "path"));
@@ -160,16 +168,16 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     },
     "panel.openDiff": async ({ path, before, after }) => {
       const inFolder = await folder();
-      const file = resolve(inFolder, text(path, "path"));
-      await documents.openDiff(file, inFolder, wholeOfParts(await readText(file), before === null ? "" : text(before, "before"), text(after, "after")));
+      const file = fileAt(inFolder, text(path, "path"));
+      await documents.openDiff(file, inFolder, wholeOfParts(await textAt(file), before === null ? "" : text(before, "before"), text(after, "after")), undefined, host);
       return null;
     },
     "panel.openPatch": async ({ path, patch }) => {
       const inFolder = await folder();
-      const file = resolve(inFolder, text(path, "path"));
-      const change = wholeOfPatch(await readText(file), text(patch, "patch"));
+      const file = fileAt(inFolder, text(path, "path"));
+      const change = wholeOfPatch(await textAt(file), text(patch, "patch")) ?? (host ? partsOfPatch(patch) : undefined);
       if (!change) throw new RPCError(ErrorCode.InvalidParams, `${path} has other text by now, which the change does not fit`);
-      await documents.openDiff(file, inFolder, change);
+      await documents.openDiff(file, inFolder, change, undefined, host);
       return null;
     },
     "panel.openChanges": async ({ path }) => {
@@ -217,6 +225,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       return null;
     },
     "panel.runCode": async ({ code }) => {
+      if (host) throw new RPCError(ErrorCode.InvalidParams, `the code is for ${host}, and a terminal of VS Code runs it on this machine: copy it into Duet: New Terminal, which is${onHost(host)}`);
       const command = text(code, "code").replace(/\n+$/, "");
       if ((await confirm("run this in a terminal?", clipped(exactly(command), longestCommand), "Run")) !== "Run") return null;
       const terminal = vscode.window.createTerminal({ name: "Duet", cwd: await folder() });

@@ -17,7 +17,7 @@ const longest = 100_000;
 /** The time limit for git, in milliseconds. */
 const patience = 10_000;
 
-/** Reads a source for the agent that works in a folder. refused says why there is nothing. */
+/** Reads a source for the agent that works in a folder of this machine, or in that of a host. refused says why there is nothing. */
 export async function readSource(source: ContextSource, folder: string): Promise<Read> {
   switch (source) {
     case "problems":
@@ -30,10 +30,10 @@ export async function readSource(source: ContextSource, folder: string): Promise
 }
 
 /** Lets the user choose context for a prompt. Resolves with nothing if they choose none. */
-export async function pickContext(folder: string): Promise<Read> {
+export async function pickContext(folder: string, host = ""): Promise<Read> {
   const chosen = await vscode.window.showQuickPick([
-    { label: "$(file) Files…", add: () => openedUris(folder, { canSelectMany: true }) },
-    { label: "$(folder) Folder…", add: () => openedUris(folder, { canSelectFolders: true, canSelectFiles: false }) },
+    { label: "$(file) Files…", add: () => openedUris(folder, { canSelectMany: true }, host), ...(host && { detail: `Their texts are sent to ${host}` }) },
+    ...(host ? [] : [{ label: "$(folder) Folder…", add: () => openedUris(folder, { canSelectFolders: true, canSelectFiles: false }) }]),
     { label: "$(warning) Problems", detail: "The errors and warnings of the session's folder", add: () => readSource("problems", folder) },
     { label: "$(terminal) Terminal output", detail: "The text of the active terminal", add: () => readSource("terminal", folder) },
     { label: "$(git-commit) Git changes", detail: "What differs from the last commit", add: () => readSource("changes", folder) },
@@ -41,9 +41,9 @@ export async function pickContext(folder: string): Promise<Read> {
   return chosen ? chosen.add() : { content: [], refused: [] };
 }
 
-async function openedUris(folder: string, options: vscode.OpenDialogOptions): Promise<Read> {
+async function openedUris(folder: string, options: vscode.OpenDialogOptions, host = ""): Promise<Read> {
   const uris = await vscode.window.showOpenDialog({ ...options, defaultUri: vscode.Uri.file(folder), openLabel: "Add to the prompt" });
-  return readUris((uris ?? []).map(String), (uri) => vscode.Uri.parse(uri, true).fsPath);
+  return readUris((uris ?? []).map(String), (uri) => vscode.Uri.parse(uri, true).fsPath, host);
 }
 
 function asContent(source: ContextSource, text: string, none: string): Read {

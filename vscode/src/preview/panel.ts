@@ -5,6 +5,7 @@ import { join, normalize } from "node:path";
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { describe, nameOf } from "../hub/groups";
+import { notHere } from "../hub/host";
 import { projectRoot } from "../hub/root";
 import { fail, inform } from "../messages";
 import { escaped } from "../panel/html";
@@ -24,8 +25,14 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
   private readonly trails: Trails;
   private readonly registration = vscode.window.registerWebviewPanelSerializer(viewType, this);
 
+  /** A project that has moved to another host, or was closed, has no pages here. */
+  private readonly stop: () => void;
+
   constructor(private readonly projects: Projects, private readonly context: Pick<vscode.ExtensionContext, "extensionUri" | "storageUri" | "globalStorageUri">, private readonly onError: (error: unknown) => void) {
     this.trails = new Trails(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "preview").fsPath, onError);
+    this.stop = projects.onChange(() => {
+      for (const [project, panel] of this.open) if (!projects.all.includes(project)) panel.dispose();
+    });
   }
 
   async show(project: Project): Promise<void> {
@@ -42,6 +49,7 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
   }
 
   dispose(): void {
+    this.stop();
     this.registration.dispose();
     for (const panel of this.open.values()) panel.dispose();
   }
@@ -73,7 +81,10 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
       });
     }
     fromPage.onNotify("keep", (params) => this.trails.keep(folder, params));
-    fromPage.onNotify("open", (params) => void openSource(project, params as unknown as Place).catch(this.onError));
+    fromPage.onNotify("open", (params) => void openSource(project, params as unknown as Place).catch((error: unknown) => {
+      this.onError(error);
+      if (project.host) void fail(error instanceof Error ? error.message : String(error));
+    }));
     fromPage.onNotify("send", (params) => void send(project, (params as { report: string }).report).catch((error: unknown) => {
       this.onError(error);
       void fail(error instanceof Error ? error.message : String(error));
@@ -103,6 +114,7 @@ interface Place {
 async function openSource(project: Project, { url, line = 1, column = 1 }: Place): Promise<void> {
   const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#][^]*$/, ""));
   const name = normalize(path.endsWith("/") ? `${path}index.html` : path);
+  if (project.host) throw notHere(path, project.host);
   const root = projectRoot(project.folder.uri.fsPath);
   // A normalized path that begins with a slash cannot lead out of the directory.
   const file = name.startsWith("/") || name.startsWith("\\") ? directories.map((directory) => join(root, directory, name)).find((candidate) => existsSync(candidate)) : undefined;

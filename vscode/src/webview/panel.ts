@@ -59,6 +59,12 @@ function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
 
+/** sentence begins a notice of the daemon with a capital letter, unless that is of a host's name, and ends it with a period. */
+function sentence(notice: string, host = ""): string {
+  const begin = host !== "" && notice.startsWith(host) ? notice.charAt(0) : notice.charAt(0).toUpperCase();
+  return `${begin}${notice.slice(1)}${/[.!?]$/.test(notice) ? "" : "."}`;
+}
+
 /** The panel of one session. */
 export class Panel implements Actions {
   readonly contents = new Contents();
@@ -148,7 +154,7 @@ export class Panel implements Actions {
       this.changed();
     });
     // The agents of a new session are known once duet-rpc is ready.
-    host.on("panel.connection", (connection) => void (this.start?.newSession && connection.is === "ready" ? this.open() : this.connected(connection)));
+    host.on("panel.connection", (connection) => void (this.start?.newSession && connection.is === "ready" && connection.trouble === undefined ? this.open() : this.connected(connection)));
     host.on("panel.insert", ({ text, content }) => {
       this.composer.box.insert(text, content);
       this.composer.box.focus();
@@ -180,6 +186,7 @@ export class Panel implements Actions {
     }
     if (isFirst) this.composer.setDraft(this.kept.draft ?? this.start.draft);
     this.composer.setHistory(this.start.history);
+    this.head.setWhere(this.start.where ?? "");
     this.host.request("panel.context", {}).then((context) => this.composer.setContext(context), () => undefined); // prompts need no editor
     if (this.start.newSession) this.drawBefore(this.start.newSession.before);
     await this.connected(this.start.connection);
@@ -308,7 +315,7 @@ export class Panel implements Actions {
   private async connected(connection: PanelConnection): Promise<void> {
     this.connection = connection;
     this.drawBanner();
-    if (connection.is !== "ready" || !this.start) return;
+    if (connection.is !== "ready" || connection.trouble !== undefined || !this.start) return;
     this.composer.box.recovered();
     if (this.start.newSession) return this.drawHead();
     try {
@@ -380,19 +387,19 @@ export class Panel implements Actions {
   }
 
   private drawBanner(): void {
-    const { is, reason } = this.connection;
-    this.banner.dataset["is"] = is;
+    const { is, reason, trouble, host } = this.connection;
+    this.banner.dataset["is"] = trouble === undefined ? is : "trouble";
     const restart = button({ class: "text-button", label: is === "stopped" ? "Start" : "Try again", press: () => this.command("duet.restart") });
     const log = button({ class: "text-button", label: "Show log", press: () => this.command("duet.showLog") });
     switch (is) {
       case "ready":
-        return this.banner.replaceChildren();
+        return this.banner.replaceChildren(...(trouble === undefined ? [] : [make("p", { text: sentence(trouble, host) })]));
       case "starting":
-        return this.banner.replaceChildren(make("p", { text: "duet-rpc is starting…" }));
+        return this.banner.replaceChildren(make("p", { text: host === undefined ? "duet-rpc is starting…" : `Connecting to ${host}…` }));
       case "stopped":
         return this.banner.replaceChildren(make("p", { text: "duet-rpc was stopped." }), restart);
       case "failed":
-        return this.banner.replaceChildren(make("p", { text: `duet-rpc does not run${reason === undefined ? "." : `: ${reason}`}` }), restart, log);
+        return this.banner.replaceChildren(make("p", { text: host !== undefined && reason !== undefined ? `${sentence(reason, host)} The next attempt follows.` : `duet-rpc does not run${reason === undefined ? "." : `: ${reason}`}` }), restart, log);
     }
   }
 
@@ -401,7 +408,7 @@ export class Panel implements Actions {
     if (!this.start) await this.opening;
     if (!this.start) throw new Error("the panel could not be opened; try again above");
     // While duet-rpc starts, the extension holds requests until it is ready.
-    if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
+    if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error(this.connection.host === undefined ? "duet-rpc does not run" : (this.connection.reason ?? `${this.connection.host} is not connected`));
     if (this.start.newSession) {
       const { text: prompt, content } = draft;
       const { beside } = await this.host.request("panel.launch", { prompt, ...(content.length > 0 && { content }) });

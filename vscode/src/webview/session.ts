@@ -166,6 +166,7 @@ export class Head {
   readonly element: HTMLElement;
   private readonly number = make("span", { class: "number" });
   private readonly title = make("h1", {});
+  private readonly where = make("span", { class: "where" });
   private readonly agent = make("span", { class: "agent" });
   private readonly dot = make("span", { class: "dot", is: { "aria-hidden": "true" } });
   private readonly state = make("span", { class: "state" });
@@ -200,11 +201,19 @@ export class Head {
     this.element = make(
       "header",
       { class: "head" },
-      make("div", { class: "head-line" }, this.number, this.title, rename, this.interrupt, changes, rewind, fork),
+      make("div", { class: "head-line" }, this.number, this.title, this.where, rename, this.interrupt, changes, rewind, fork),
       facts,
       this.worktree,
     );
+    this.setWhere("");
     this.updateNew(""); // until the page knows its session
+  }
+
+  /** Shows where a session on a host is, such as parser@devbox. Empty: on this machine. */
+  setWhere(where: string): void {
+    setText(this.where, where);
+    this.where.hidden = where === "";
+    this.where.title = where === "" ? "" : `The agent works on ${where.slice(where.lastIndexOf("@") + 1)}, and so do its paths and commands`;
   }
 
   /** Shows a title alone, because the session does not exist yet. */

@@ -632,3 +632,24 @@ test("what an event leaves out is said to be cut, and comes when it is asked for
   assert.equal(await prompt.getByText("Only the beginning").count(), 0);
   assert.deepEqual(problemsOf(page), []);
 });
+
+test("a session on a host says where it is; a broken line is told until it is back, and the unsent prompt stays", async () => {
+  const page = await pages.open({ prepare: (host) => (host.start.where = "parser@devbox") });
+  await page.getByRole("banner").getByText("parser@devbox").waitFor();
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "ready", trouble: "the line to devbox broke; the agents there go on", host: "devbox" }));
+  await page.locator(".banner", { hasText: "The line to devbox broke; the agents there go on." }).waitFor();
+  await page.evaluate(() => {
+    window.host.answers["session.prompt"] = () => {
+      throw new Error("devbox: ssh: No route to host");
+    };
+  });
+  await page.getByRole("textbox", { name: "Prompt" }).fill("go on");
+  await page.keyboard.press("Enter");
+  await page.getByText("It was not sent: devbox: ssh: No route to host").waitFor();
+  assert.equal(await page.getByRole("textbox", { name: "Prompt" }).inputValue(), "go on");
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "failed", reason: "devbox: ssh: No route to host", host: "devbox" }));
+  await page.locator(".banner", { hasText: /^devbox: ssh: No route to host\. The next attempt follows\./ }).waitFor();
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "ready", host: "devbox" }));
+  await page.locator(".banner p").waitFor({ state: "detached" });
+  assert.deepEqual(problemsOf(page), []);
+});
