@@ -123,6 +123,8 @@ preview runs, open it again."
   (interactive)
   (let ((connection (duet-connection-here))
         buffer)
+    (when-let ((host (duet-connection-host connection)))
+      (user-error "The pages are on %s: run `duet-rpc --host %s preview --port 8080' in a shell, and forward that port" host host))
     (when (file-remote-p (duet-connection-root connection))
       (user-error "The pages are on another machine: run `duet-rpc preview --port 8080' there, and forward that port (ssh -L)"))
     (setq buffer (duet-connection-buffer connection "preview" #'duet-preview-mode))

@@ -90,7 +90,9 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the list's own commands."
 (defun duet-sessions-buffer (connection)
   "Return the list of the sessions of CONNECTION, a buffer; make it if necessary."
   (let* ((root (duet-connection-root connection))
-         (name (format "*duet: %s*" (duet-remote-abbreviate root))))
+         (name (format "*duet: %s*" (if (duet-connection-host connection)
+                                        (duet-connection-project connection)
+                                      (duet-remote-abbreviate root)))))
     (or (cl-find-if (lambda (buffer)
                       (and (eq (buffer-local-value 'major-mode buffer)
                                'duet-sessions-mode)
