@@ -285,8 +285,9 @@ session with questions."
   (let (words)
     (maphash (lambda (_ connection)
                (when-let ((status (duet-connection-status connection)))
-                 (push (format "[%s: %s]"
-                               (duet-approvals--project connection) status)
+                 (push (string-replace
+                        "%" "%%" (format "[%s: %s]"
+                                         (duet-approvals--project connection) status))
                        words)))
              duet-connections)
     (mapconcat (lambda (word) (concat " " (propertize word 'face 'duet-attention)))

@@ -340,7 +340,8 @@ This is many times faster than `parse-time-string'."
 (defun duet-sessions--mode-line ()
   "Return the state of the connection for the mode line."
   (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
-      (concat " " (propertize (concat "[" status "]") 'face 'duet-attention))
+      (concat " " (propertize (concat "[" (string-replace "%" "%%" status) "]")
+                              'face 'duet-attention))
     ""))
 
 

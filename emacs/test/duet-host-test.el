@@ -16,6 +16,7 @@
 (require 'duet-compose)
 (require 'duet-host)
 (require 'duet-notify)
+(require 'duet-progress)
 (require 'duet-projects)
 (require 'duet-secrets)
 (require 'duet-terminal)
@@ -309,6 +310,73 @@ THERE is bound to its local name."
               (should (string-match-p "not of devbox" (duet-ask--quote (point-min) (point-max)))))
             (kill-buffer)))
       (delete-file file))))
+
+
+;;; The line
+
+(defun duet-host-test-children (pid)
+  "Return the ids of the child processes of PID."
+  (cl-remove-if-not (lambda (child) (eql pid (alist-get 'ppid (process-attributes child))))
+                    (list-system-processes)))
+
+(ert-deftest duet-host-test-line-breaks ()
+  "The transcript says why the line to a host broke, and continues afterwards."
+  (duet-host-test-with-host there
+    (let* ((down (concat home "down"))
+           (duet-connection--line-interval 0.1)
+           (duet-host "devbox"))
+      (with-temp-file (concat home "line.sh")
+        (insert (format "if [ -e %s ]; then echo 'ssh: 100%% of the route is gone' >&2; exit 255; fi
+" down)
+                "exec \"$@\"\n"))
+      (with-temp-file (concat home "config/duet/config.toml")
+        (insert (format "[hosts.devbox]\ncommand = [\"sh\", %S]\ndirectory = %S\nprogram = %S\n"
+                        (concat home "line.sh") (concat home "there") (car duet-rpc-command))))
+      (duet-model-add-observer #'duet-progress--silence-observe)
+      (let ((remote (duet-connection-ensure (duet-connection-directory-here))))
+        (duet-test-wait-for (eq (duet-connection-state remote) 'ready))
+        (let* ((session (duet-test-launch remote "hello"))
+               (approval (duet-test-question session)))
+          (save-window-excursion
+            (duet-transcript-show remote session)
+            (duet-test-wait-for-text (current-buffer) "You asked: hello")
+            (write-region "" nil down nil 'quiet)
+            (dolist (line (duet-host-test-children
+                           (process-id (jsonrpc--process (duet-connection-rpc remote)))))
+              (signal-process line 'SIGKILL))
+            (duet-test-wait-for
+             (and duet-progress--silence-overlay
+                  (string-match-p "devbox: ssh: 100% of the route is gone"
+                                  (overlay-get duet-progress--silence-overlay 'after-string))))
+            (should (string-match-p "100%% of the route" (duet-header session remote)))
+            (should (eq (duet-connection-state remote) 'ready))
+            (delete-file down)
+            (duet-test-wait-for (null (duet-connection-trouble remote)))
+            (should-not duet-progress--silence-overlay)
+            (duet-test-request remote 'approval.decide
+                               (list :approval (duet-approval-id approval) :decision "approve"))
+            (duet-test-wait-for-text (current-buffer) "That is all")))))))
+
+(ert-deftest duet-host-test-line-silent ()
+  "The transcript shows the words of the daemon's notice until the daemon answers."
+  (let* ((duet-connections (make-hash-table :test #'equal))
+         (connection (duet-host-test-fake "devbox"))
+         (model (duet-connection-model connection))
+         (duet-model-observers (list #'duet-progress--silence-observe))
+         (inhibit-message t))
+    (with-temp-buffer
+      (duet-transcript-mode)
+      (setq duet-connection connection
+            duet-session (make-duet-session :id "s" :model model))
+      (duet-connection--notified
+       connection 'event '(:kind "daemon.silent" :data (:message "the line to devbox is silent")))
+      (should (string-match-p "the line to devbox is silent"
+                              (overlay-get duet-progress--silence-overlay 'after-string)))
+      (should (equal (duet-connection-status connection) "the line to devbox is silent"))
+      (duet-connection--notified
+       connection 'event '(:kind "daemon.answers" :data (:message "it answers")))
+      (should-not duet-progress--silence-overlay)
+      (should-not (duet-connection-status connection)))))
 
 
 ;;; What a host may ask
