@@ -262,7 +262,7 @@ lists it."
     (duet-terminal--run
      connection
      (if command (file-name-nondirectory (car command))
-       (file-name-nondirectory (directory-file-name (duet-connection-root connection))))
+       (duet-connection-project connection))
      `("--cwd" ,(duet-remote-local
                  (directory-file-name (duet-connection-root connection))) "--new"
        ,@(and command (cons "--" command))))))

@@ -348,7 +348,7 @@ THERE is bound to its local name."
              (and duet-progress--silence-overlay
                   (string-match-p "devbox: ssh: 100% of the route is gone"
                                   (overlay-get duet-progress--silence-overlay 'after-string))))
-            (should (string-match-p "100%% of the route" (duet-header session remote)))
+            (should (string-match-p "no answer" (duet-header session remote)))
             (should (eq (duet-connection-state remote) 'ready))
             (delete-file down)
             (duet-test-wait-for (null (duet-connection-trouble remote)))
