@@ -138,6 +138,8 @@ preview runs, open it again."
   "Start the program that serves the pages for the current buffer."
   (let* ((inhibit-read-only t)
          (buffer (current-buffer))
+         ;; The pages of a local project are here.
+         (process-environment (cons "DUET_HOST" process-environment))
          (within (lambda (function)
                    (lambda (_process text)
                      (when (buffer-live-p buffer)
