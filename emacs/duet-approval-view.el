@@ -167,8 +167,9 @@ MORE are further parts for `duet-header-fit'."
                ("Subject" ,(duet-get-string data :subject))
                ("Session" ,(and session (duet-session-label session (duet-approval-turn-number approval))))
                ("Agent" ,(and session (duet-session-agent session)))
-               ("Project" ,(duet-remote-abbreviate
-                            (duet-connection-root duet-connection)))
+               ("Project" ,(if (duet-connection-host duet-connection)
+                               (duet-connection-project duet-connection)
+                             (duet-remote-abbreviate (duet-connection-root duet-connection))))
                ("Stale" ,(and (duet-get data :stale)
                               "the agent is gone; an answer continues the session"))
                ("Again" ,(duet-get-string data :reopened))
@@ -177,7 +178,8 @@ MORE are further parts for `duet-header-fit'."
                                              ", ")))
                ("Always" ,(let ((covers (duet-approval-always-covers approval)))
                             (and covers (concat "is for " covers))))
-               ("Files" ,(mapconcat #'abbreviate-file-name
+               ("Files" ,(mapconcat (if (file-remote-p (duet-connection-root duet-connection))
+                                        #'identity #'abbreviate-file-name)
                                     (duet-get-strings data :paths) ", ")))
              do (when (and text (not (string-empty-p text)))
                   (insert (propertize

@@ -285,8 +285,9 @@ session with questions."
   (let (words)
     (maphash (lambda (_ connection)
                (when-let ((status (duet-connection-status connection)))
-                 (push (format "[%s: %s]"
-                               (duet-approvals--project connection) status)
+                 (push (string-replace
+                        "%" "%%" (format "[%s: %s]"
+                                         (duet-approvals--project connection) status))
                        words)))
              duet-connections)
     (mapconcat (lambda (word) (concat " " (propertize word 'face 'duet-attention)))
@@ -294,7 +295,7 @@ session with questions."
 
 (defun duet-approvals--project (connection)
   "Return the name of the project of CONNECTION."
-  (file-name-nondirectory (directory-file-name (duet-connection-root connection))))
+  (duet-connection-project connection))
 
 (defun duet-approvals--entry (approval)
   "Return the line of APPROVAL."
@@ -361,9 +362,12 @@ session with questions."
     (forward-line 1)))
 
 ;;;###autoload
-(defun duet-approvals ()
-  "List the open questions of all connected projects."
-  (interactive)
+(defun duet-approvals (&optional host)
+  "List the open questions of all connected projects.
+If HOST is non-nil, as with a prefix argument, read a host first, and connect
+to a project there."
+  (interactive "P")
+  (when host (duet-connection-read-host))
   (let ((buffer (get-buffer-create "*duet questions*")))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-approvals-mode) (duet-approvals-mode))

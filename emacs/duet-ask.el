@@ -44,7 +44,7 @@
   "Begin a prompt with TEXT, and QUESTION after it.
 The prompt is for a new session, or for an existing one if CONTINUE is
 non-nil.  TEXT follows an unfinished prompt there."
-  (let* ((connection (duet-connection-ensure default-directory t))
+  (let* ((connection (duet-connection-ensure (duet-host-directory default-directory) t))
          (session (and continue (duet-ask--session connection))))
     (duet-compose connection session)
     (goto-char (point-max))
@@ -70,7 +70,7 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
   (let* ((text (string-trim-right (buffer-substring-no-properties beg end) "\n+"))
          (fence (duet-ask--fence text)))
     (format "%s:%d-%d\n%s%s\n%s\n%s\n"
-            (duet-project-buffer-name)
+            (duet-project-buffer-name duet-host)
             (line-number-at-pos beg t)
             (line-number-at-pos (max beg (1- end)) t)
             fence (duet-ask--language) text fence)))
@@ -114,7 +114,7 @@ argument, CONTINUE, to the last."
          (text (concat
                 (mapconcat
                  (lambda (diagnostic)
-                   (format "%s:%d: %s\n" (duet-project-buffer-name)
+                   (format "%s:%d: %s\n" (duet-project-buffer-name duet-host)
                            (line-number-at-pos (flymake-diagnostic-beg diagnostic) t)
                            (flymake-diagnostic-text diagnostic)))
                  diagnostics "")

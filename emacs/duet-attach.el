@@ -50,12 +50,21 @@ They are names of files, and content blocks without a file.")
 (defun duet-attach-file (file)
   "Attach FILE to the prompt in this buffer."
   (interactive (progn (duet-only-in 'duet-compose-mode)
-                      (list (read-file-name "Attach: " nil nil t)))
+                      (list (read-file-name "Attach: " (duet-attach--from) nil t)))
                duet-compose-mode)
-  (setq file (expand-file-name file))
+  (setq file (duet-host-visit-name (expand-file-name file)))
   (unless (file-regular-p file)
     (user-error "%s is not a file" file))
   (duet-attach-add file))
+
+(defun duet-attach--from ()
+  "Return the directory in which the user begins to choose a file.
+If the agent works on a host, it is a directory of this machine; nil means
+the current one."
+  (when (duet-host-of default-directory)
+    (let ((from (and (buffer-live-p duet-compose--origin)
+                     (buffer-local-value 'default-directory duet-compose--origin))))
+      (if (and from (not (duet-host-of from))) from (duet-host-local-directory)))))
 
 (defun duet-attach-add (item)
   "Attach ITEM, the name of a file or a content block, to the prompt."
@@ -134,8 +143,9 @@ Ask for it if there are several."
 
 (defun duet-attach--mentioned (text)
   "Return the files of the project that TEXT mentions as @file.
-Ignore files outside the project: a mention does not permit to send them."
-  (let ((start 0)
+Ignore files outside the project: a mention does not permit to send them.
+The files of a host are there: its agent reads them itself."
+  (let ((start (if (duet-host-of default-directory) (length text) 0))
         (root (file-truename default-directory))
         (files '()))
     (while (string-match "\\(?:\\`\\|[ \t\n(]\\)@\\([^ \t\n]+\\)" text start)

@@ -367,8 +367,9 @@ Select the window unless the minibuffer is in use."
         (file (get-text-property (point) 'duet-attempts-file)))
     (if (null file) (duet-transcript-show duet-connection session)
       (find-file-other-window
-       (duet-worktree-file duet-connection session
-                           (concat (duet-worktree--directory duet-connection session) file))))))
+       (duet-host-visit-name
+        (duet-worktree-file duet-connection session
+                            (concat (duet-worktree--directory duet-connection session) file)))))))
 
 (defun duet-attempts-visit-mouse (event)
   "Show the session or the file at the click EVENT."

@@ -487,7 +487,8 @@ If STAY is non-nil, do not select its window."
                          (user-error "No error on this line")))
          (file (or (duet-get-string diagnostic :file)
                    (user-error "The position is unknown")))
-         (name (duet-remote-name file (duet-connection-directory duet-connection)))
+         (name (duet-host-visit-name
+                (duet-remote-name file (duet-connection-directory duet-connection))))
          (line (duet-get-number diagnostic :line))
          (column (duet-get-number diagnostic :column)))
     (setq duet-build--current (line-beginning-position))

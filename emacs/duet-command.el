@@ -19,13 +19,21 @@
 
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."
-  (let* ((default-directory (file-name-as-directory (expand-file-name root)))
+  (let* ((root (file-name-as-directory (expand-file-name root)))
+         (default-directory (duet-command-directory root))
          (words (seq-difference (duet-rpc-process-words) '("--stdio"))))
     (append (if (file-remote-p default-directory)
                 (cons (or (duet-remote-program (car words)) (car words)) (cdr words))
               words)
-            (list "--root" (duet-remote-local (directory-file-name default-directory)))
+            (if (duet-host-of root)
+                (duet-host-arguments root)
+              (list "--root" (duet-remote-local (directory-file-name root))))
             arguments)))
+
+(defun duet-command-directory (root)
+  "Return the directory in which duet-rpc runs for the project ROOT."
+  (if (duet-host-of root) (duet-host-local-directory)
+    (file-name-as-directory (expand-file-name root))))
 
 (defun duet-command-json (root arguments success-fn &optional error-fn)
   "Run duet-rpc with ARGUMENTS for the project ROOT; do not wait for it.
@@ -46,7 +54,7 @@ with the reason; if it is nil, show the reason.  Return the process."
   (let ((fail (or error-fn (lambda (reason)
                              (duet-log "%s: %s" (string-join arguments " ") reason)
                              (message "Duet: %s" reason))))
-        (default-directory (file-name-as-directory (expand-file-name root))))
+        (default-directory (duet-command-directory root)))
     (funcall (if (file-remote-p default-directory)
                  #'duet-command--start-remote
                #'duet-command--start-here)
@@ -64,6 +72,7 @@ error.  If it does not start, call FAIL with the reason."
   (let* ((output (generate-new-buffer " *duet command*" t))
          (errors (generate-new-buffer " *duet command errors*" t))
          (ended nil)
+         (process-environment (cons "DUET_HOST" process-environment))
          process finish end)
     ;; Standard error comes through another pipe, which may end after the program.
     ;; A child process may hold it open: wait for it only a moment.

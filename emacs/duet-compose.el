@@ -618,28 +618,31 @@ It is a slash command or the name of a setting."
 
 (defun duet-compose--completed (candidate status)
   "Replace CANDIDATE, completed with STATUS, by its text."
-  (when-let ((text (and (eq status 'finished)
-                        (buffer-live-p duet-compose--origin)
-                        (pcase candidate
-                          ("@region" (with-current-buffer duet-compose--origin
-                                       (duet-compose-region-text)))
-                          ("@diagnostics" (with-current-buffer duet-compose--origin
-                                            (duet-compose-diagnostics-text)))))))
-    (delete-char (- (length candidate)))
-    (insert text)))
+  (let ((host (duet-connection-host duet-connection)))
+    (when-let ((text (and (eq status 'finished)
+                          (buffer-live-p duet-compose--origin)
+                          (pcase candidate
+                            ("@region" (with-current-buffer duet-compose--origin
+                                         (duet-compose-region-text host)))
+                            ("@diagnostics" (with-current-buffer duet-compose--origin
+                                              (duet-compose-diagnostics-text host)))))))
+      (delete-char (- (length candidate)))
+      (insert text))))
 
-(defun duet-compose-region-text ()
-  "Return the region as a code block with its file and lines."
+(defun duet-compose-region-text (&optional host)
+  "Return the region as a code block with its file and lines.
+HOST is the host to which it goes, or nil."
   (let ((beg (region-beginning))
         (end (region-end)))
     (format "%s:%d-%d\n```\n%s\n```\n"
-            (duet-project-buffer-name) (line-number-at-pos beg)
+            (duet-project-buffer-name host) (line-number-at-pos beg)
             (line-number-at-pos (max beg (1- end)))
             (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
 
-(defun duet-compose-diagnostics-text ()
-  "Return the diagnostics of Flymake in the buffer, a line for each."
-  (let ((name (duet-project-buffer-name)))
+(defun duet-compose-diagnostics-text (&optional host)
+  "Return the diagnostics of Flymake in the buffer, a line for each.
+HOST is the host to which they go, or nil."
+  (let ((name (duet-project-buffer-name host)))
     (concat (mapconcat (lambda (diagnostic)
                          (format "%s:%d: %s" name
                                  (line-number-at-pos (flymake-diagnostic-beg diagnostic))

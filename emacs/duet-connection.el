@@ -158,10 +158,11 @@ The server keeps worktrees beside the state of projects, by the same names."
   "Return the directory of the project that contains DIRECTORY.
 It is the nearest one with a valid .duet.toml or .git, or with sessions,
 as the server finds it, or else DIRECTORY.  In the worktree of a session,
-return the project of the session."
+return the project of the session.  A directory on a host is a project itself."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (condition-case err
-        (expand-file-name (or (duet-project--of-worktree directory)
+        (expand-file-name (or (and (duet-host-of directory) directory)
+                              (duet-project--of-worktree directory)
                               (duet-project--marked directory)
                               directory))
       (file-error
@@ -169,18 +170,22 @@ return the project of the session."
            (user-error "Cannot look for a project on %s: %s" host (error-message-string err))
          (signal (car err) (cdr err)))))))
 
-(defun duet-project-buffer-name ()
+(defun duet-project-buffer-name (&optional host)
   "Return the name of the current buffer for a prompt.
-For a file it is relative to the project, or to the worktree of a session."
+For a file it is relative to the project, or to the worktree of a session.
+If the prompt goes to HOST, the name says that the file is not there."
   (if buffer-file-name
-      (file-relative-name buffer-file-name
-                          (or (duet-project--marked default-directory) default-directory))
+      (concat (and host (format "[a file of another machine, not of %s] " host))
+              (file-relative-name buffer-file-name
+                                  (or (duet-project--marked default-directory)
+                                      default-directory)))
     (buffer-name)))
 
 (defun duet-project-confirm (directory)
   "Ask whether to work in DIRECTORY if it is in no project; return nil.
 Signal a `user-error' if the user declines."
-  (unless (or (duet-project--marked directory)
+  (unless (or (duet-host-of directory)
+              (duet-project--marked directory)
               (ignore-errors (project-current nil directory))
               (y-or-n-p (format "There is no project around %s; work in it? "
                                 (duet-remote-abbreviate directory))))
@@ -202,7 +207,18 @@ Signal a `user-error' if the user declines."
   (attempts 0 :documentation "The number of starts since the server last ran well.")
   (timer nil :documentation "The timer of the next start.")
   (next nil :documentation "The time of the next start, in seconds since the epoch.")
-  (asking nil :documentation "Ids of turns with an open request."))
+  (asking nil :documentation "Ids of turns with an open request.")
+  (trouble nil :documentation "Why its server cannot reach the daemon, in words, or nil.")
+  (line nil :documentation "The timer that checks the line to a host."))
+
+(defun duet-connection-host (connection)
+  "Return the host of the project of CONNECTION, or nil."
+  (duet-host-of (duet-connection-root connection)))
+
+(defun duet-connection-project (connection)
+  "Return the name of the project of CONNECTION for the user.
+On a host it is such as devbox:parser."
+  (duet-remote-project (duet-connection-root connection)))
 
 (defun duet-connection-session (connection id)
   "Return the session of CONNECTION with ID, the id of a session or a turn, or nil."
@@ -247,7 +263,8 @@ request's id, or nil."
     (duet-visible
      (replace-regexp-in-string
       (rx bos (or "Invalid params" "Invalid Request" "Internal error" "Task not found"
-                  "Task not cancellable" "Queue full" "Subsystem unavailable" "Overloaded")
+                  "Task not cancellable" "Queue full" "Subsystem unavailable" "Overloaded"
+                  "Hub lost" "Hub silent")
           ": ")
       "" text t t))))
 
@@ -281,6 +298,8 @@ request's id, or nil."
   (let ((turn (duet-get-string event :turn_uuid))
         (data (duet-get event :data)))
     (pcase (duet-get-string event :kind)
+      ("daemon.silent" (duet-connection--note-trouble connection (duet-get-string data :message)))
+      ("daemon.answers" (duet-connection--note-trouble connection nil))
       ((or "change.made" "change.decided")
        (when-let ((path (duet-get-string data :path)))
          (duet-model-announce (duet-connection-model connection) 'file nil path)))
@@ -405,7 +424,8 @@ Another non-nil value permits them, and nil leaves that to `duet-trust'.")
   "Seconds after a refusal until the next attempt to subscribe.")
 
 (defvar duet-connections (make-hash-table :test #'equal)
-  "The connections, by the directories of their projects.")
+  "The connections, by the directories of their projects.
+A project has one connection for this machine, and one for each host.")
 
 (defvar-local duet-connection nil
   "The connection of the buffer.")
@@ -456,6 +476,8 @@ A new one gets the major mode MODE, and OBSERVER follows the model there."
   "Return the state of CONNECTION as a short string; nil if it is ready."
   (pcase (duet-connection-state connection)
     ('starting "starting…")
+    ('ready (when-let ((trouble (duet-connection-trouble connection)))
+              (duet-visible-line trouble)))
     ('stopped "stopped")
     ('refused "the server has no sessions")
     ('lost (format "server lost%s"
@@ -467,8 +489,58 @@ A new one gets the major mode MODE, and OBSERVER follows the model there."
 (defun duet-connection--enter (connection state &optional reason)
   "Set the state of CONNECTION to STATE, for REASON, and announce it."
   (setf (duet-connection-state connection) state
-        (duet-connection-reason connection) reason)
+        (duet-connection-reason connection) reason
+        (duet-connection-trouble connection) nil)
+  (duet-connection--watch connection)
   (duet-model-announce (duet-connection-model connection) 'connection nil state))
+
+
+;;;; The line to a host
+
+;; The server of a project on a host reconnects by itself after the line breaks, and goes on
+;; with the events.  It reports a line that is silent, but a line that breaks fails only the
+;; pending requests.  So Emacs sends a request from time to time.
+
+(defvar duet-connection--line-interval 5
+  "Seconds between the checks of the line to a host.")
+
+(defun duet-connection--watch (connection)
+  "Check the line of CONNECTION to its host repeatedly while its server is ready."
+  (when-let ((timer (duet-connection-line connection)))
+    (cancel-timer timer))
+  (setf (duet-connection-line connection)
+        (and (duet-connection-host connection)
+             (eq (duet-connection-state connection) 'ready)
+             (run-at-time duet-connection--line-interval nil
+                          #'duet-connection--check-line connection))))
+
+(defun duet-connection--check-line (connection)
+  "Check the line of CONNECTION to its host, now and later.
+A line that breaks during a check has no reason yet; the next check has it."
+  (let ((rpc (duet-connection-rpc connection)))
+    (cl-flet ((note (trouble)
+                (when (and rpc (eq rpc (duet-connection-rpc connection)))
+                  (unless (equal trouble (duet-connection-trouble connection))
+                    (message "Duet: %s" (or trouble
+                                            (format "the line to %s works again"
+                                                    (duet-connection-host connection)))))
+                  (duet-connection--note-trouble connection trouble)
+                  (duet-connection--watch connection))))
+      (duet-connection-request
+       connection 'session.list '(:limit 1)
+       :success-fn (lambda (_) (note nil))
+       :error-fn (lambda (err)
+                   (note (if (equal (duet-get-string (plist-get err :data) :kind)
+                                    "subsystem_unavailable")
+                             (duet-connection-error-text err)
+                           (duet-connection-trouble connection))))))))
+
+(defun duet-connection--note-trouble (connection trouble)
+  "Record TROUBLE of the server of CONNECTION with its daemon, in words.
+TROUBLE is nil if there is none.  Announce a change."
+  (unless (equal trouble (duet-connection-trouble connection))
+    (setf (duet-connection-trouble connection) trouble)
+    (duet-model-announce (duet-connection-model connection) 'connection nil 'trouble)))
 
 
 ;;;; Start and end
@@ -485,7 +557,7 @@ error instead; a stopped connection then stays stopped."
   (condition-case err
       (let* ((duet-rpc-events-buffer-size duet-events-buffer-size)
              (root (duet-connection-root connection))
-             (default-directory root)
+             (default-directory (if (duet-host-of root) (duet-host-local-directory) root))
              rpc)
         (setq rpc (duet-rpc-connect
                    :name (format "duet %s" (duet-remote-abbreviate root))
@@ -509,7 +581,7 @@ error instead; a stopped connection then stays stopped."
              (duet-connection--lose connection (error-message-string err)))
            (signal (car err) (cdr err)))
        (duet-connection--lose connection (error-message-string err)
-                              (file-remote-p (duet-connection-root connection)))))))
+                              (duet-remote-tramp-p (duet-connection-root connection)))))))
 
 (defun duet-connection--start-again (connection)
   "Start the server of CONNECTION once Emacs no longer waits for its machine."
@@ -527,7 +599,9 @@ error instead; a stopped connection then stays stopped."
     (when-let ((trust (duet-log-guard "duet-connection-trust-function"
                         (funcall duet-connection-trust-function
                                  (duet-connection-root connection)))))
-      (list :workspaceTrusted (if (eq trust 'restricted) :json-false t))))
+      ;; The user trusts a project on a host only there.
+      (when (or (eq trust 'restricted) (not (duet-connection-host connection)))
+        (list :workspaceTrusted (if (eq trust 'restricted) :json-false t)))))
    :success-fn
    (lambda (result)
      (duet-connection--check-version connection
@@ -675,11 +749,26 @@ Agents continue in the project's daemon."
 It is for buffers of several projects.")
 
 (defun duet-connection-directory-here ()
-  "Return a directory of the project of the buffer, or of the project at point."
+  "Return a directory of the project of the buffer, or of the project at point.
+If `duet-host' names a host, it is the directory there."
   (or (and duet-connection (duet-connection-root duet-connection))
       (and duet-connection-root-at-point-function
            (funcall duet-connection-root-at-point-function))
-      default-directory))
+      (duet-host-directory default-directory)))
+
+(defun duet-connection-read-directory ()
+  "Read a host and the directory of a project there.
+If the user chooses this machine, read a directory here."
+  (or (duet-host-read default-directory)
+      (read-directory-name "Project: "
+                           (and (duet-host-of default-directory) (duet-host-local-directory))
+                           nil t)))
+
+(defun duet-connection-read-host ()
+  "Read a host and the directory of a project there, and connect to it.
+Connect to nothing if the user chooses this machine."
+  (when-let ((directory (duet-host-read default-directory)))
+    (duet-connection-ensure directory)))
 
 (defun duet-connection-here (&optional session)
   "Return the connection of the current buffer's project, for a command.

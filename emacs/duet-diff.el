@@ -469,7 +469,8 @@ Put a reverted change back into its file."
   (when (mouse-event-p last-input-event)
     (mouse-set-point last-input-event))
   (pcase-let* ((`(,file . ,item) (duet-diff--here))
-               (path (duet-worktree-file duet-connection duet-session (duet-diff-file-path file)))
+               (path (duet-host-visit-name
+                      (duet-worktree-file duet-connection duet-session (duet-diff-file-path file))))
                (line (and (duet-hunk-p item)
                           (duet-diff--line-at-point file item))))
     (unless (file-exists-p path)

@@ -43,7 +43,8 @@
 
 (defcustom duet-editor-tools t
   "Whether agents may see diagnostics, symbols, open files and the selection.
-They may also show a place in a file.  A change takes effect at the next
+They may also show a place in a file.  Agents on a host get no such tools.
+A change takes effect at the next
 start of the connection.  The key `editor' of [mcp] in the configuration of
 duet-rpc turns these tools off for all editors."
   :type 'boolean
@@ -68,7 +69,7 @@ duet-rpc turns these tools off for all editors."
 (defun duet-editor-offer (connection)
   "Offer the tools of Emacs to the agents of CONNECTION."
   (add-hook 'after-save-hook #'duet-editor--saved)
-  (when duet-editor-tools
+  (when (duet-editor--allowed-p connection)
     (duet-connection-request
      connection 'editor.offer
      (list :client "Emacs"
@@ -78,6 +79,11 @@ duet-rpc turns these tools off for all editors."
                                  duet-editor--methods)))
      :error-fn (lambda (err) (duet-log "The tools of Emacs were not taken: %s"
                                        (plist-get err :message))))))
+
+(defun duet-editor--allowed-p (connection)
+  "Return non-nil if the agents of CONNECTION may use the tools of Emacs.
+Those on a host may not: a host is third-party, and its files are not here."
+  (and duet-editor-tools (not (duet-host-of (duet-connection-root connection)))))
 
 (defun duet-editor--saved ()
   "Report to the servers that the user has saved the file of the buffer.
@@ -95,7 +101,7 @@ They then do not attribute the change to a command of an agent."
 
 (defun duet-editor-answer (connection method params)
   "Return the result of the request METHOD with PARAMS of CONNECTION's server."
-  (let ((function (and duet-editor-tools (alist-get method duet-editor--methods))))
+  (let ((function (and (duet-editor--allowed-p connection) (alist-get method duet-editor--methods))))
     (unless function
       (jsonrpc-error :code -32601 :message (format "Method not found: %s" method)))
     (let ((before (buffer-list))

@@ -118,8 +118,13 @@ It shows the state of the session; it is empty if SESSION is nil."
            (separator (concat " " (propertize (duet-look-sign "·") 'face 'duet-dim) " "))
            (parts
             `((0 . ,(duet-look-state-header (duet-session-state session)))
+              (0 . ,(when (duet-connection-host connection)
+                      (duet-visible-line (duet-connection-project connection))))
               (0 . ,(when-let ((status (duet-connection-status connection)))
-                      (propertize status 'face 'duet-failed)))
+                      ;; The end of the transcript has the reason, which may be long.
+                      (if (duet-connection-trouble connection)
+                          (propertize "no answer" 'face 'duet-failed 'help-echo status)
+                        (propertize status 'face 'duet-failed))))
               (1 . ,(when (eq (duet-session-loaded session) 'loading) "loading…"))
               (2 . ,(when-let ((number (duet-session-turn-number session)))
                       (duet-visible-line number)))

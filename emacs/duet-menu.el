@@ -39,6 +39,12 @@
       (let ((non-essential t))
         (ignore-errors (gethash (duet-project-root (duet-connection-directory-here)) duet-connections)))))
 
+(defun duet-menu--directory ()
+  "Return the directory of the current buffer's project; do not ask a host for it."
+  (condition-case nil
+      (let ((non-essential t)) (duet-connection-directory-here))
+    (user-error default-directory)))
+
 (defun duet-menu--session ()
   "Return the session of the menu, or nil."
   (ignore-errors (duet-actions-session t)))
@@ -77,7 +83,7 @@ It is one line, so that the menu fits into 24 lines below two windows."
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (cond ((null connection)
-           (duet-menu--line (duet-remote-abbreviate (duet-connection-directory-here))
+           (duet-menu--line (duet-remote-abbreviate (duet-menu--directory))
                             (propertize "not started: l or c does" 'face 'duet-dim)))
           (session (duet-menu--describe-session connection session))
           (t (duet-menu--describe-project connection)))))

@@ -102,7 +102,8 @@ Return the value of `duet-notify-function'."
                                        (if session
                                            (format "\n%s" (duet-session-label
                                                              session (duet-approval-turn-number object)))
-                                         ""))
+                                         "")
+                                       (duet-notify--where model))
                                (lambda () (duet-notify--visit object)))))
                (puthash id back duet-notify--asked))))))
       ('approval-resolved
@@ -115,12 +116,19 @@ Return the value of `duet-notify-function'."
          (duet-notify--show
           (duet-visible-line (or (duet-get-string object :channel)
                                  (duet-get-string object :trigger) "A trigger"))
-          (duet-visible (or (duet-get-string object :message) ""))
+          (concat (duet-visible (or (duet-get-string object :message) ""))
+                  (duet-notify--where model))
           #'duet-notify--raise)))
       ('session
        (when (eq duet-notify t)
          (dolist (turn (seq-take (duet-session-turns session) 3))
            (duet-notify--turn model session turn)))))))
+
+(defun duet-notify--where (model)
+  "Return a line with the project of MODEL if it is on a host, or an empty string."
+  (if (and model (duet-host-of (duet-model-root model)))
+      (concat "\n" (duet-visible-line (duet-remote-project (duet-model-root model))))
+    ""))
 
 (defun duet-notify--turn (model session turn)
   "Notify of the end of TURN of SESSION of MODEL, if it took long."
@@ -138,6 +146,7 @@ Return the value of `duet-notify-function'."
         (duet-notify--show
          (if (eq state 'completed) "An agent is done" "An agent has failed")
          (concat (duet-session-label session (duet-turn-number turn))
+                 (duet-notify--where model)
                  (if (duet-turn-error turn) (format "\n%s" (duet-visible (duet-turn-error turn))) ""))
          (lambda ()
            (duet-notify--raise)

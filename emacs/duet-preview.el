@@ -123,6 +123,8 @@ preview runs, open it again."
   (interactive)
   (let ((connection (duet-connection-here))
         buffer)
+    (when-let ((host (duet-connection-host connection)))
+      (user-error "The pages are on %s: run `duet-rpc --host %s preview --port 8080' in a shell, and forward that port" host host))
     (when (file-remote-p (duet-connection-root connection))
       (user-error "The pages are on another machine: run `duet-rpc preview --port 8080' there, and forward that port (ssh -L)"))
     (setq buffer (duet-connection-buffer connection "preview" #'duet-preview-mode))
@@ -136,6 +138,8 @@ preview runs, open it again."
   "Start the program that serves the pages for the current buffer."
   (let* ((inhibit-read-only t)
          (buffer (current-buffer))
+         ;; The pages of a local project are here.
+         (process-environment (cons "DUET_HOST" process-environment))
          (within (lambda (function)
                    (lambda (_process text)
                      (when (buffer-live-p buffer)

@@ -131,12 +131,20 @@ Stop the timer if there are none."
               (concat ": " (duet-visible-line note))
             "")))
 
+(defun duet-progress--silence-sentence ()
+  "Return a sentence about the silence of the current transcript, or nil.
+The silence is that of the daemon, or else of the agent."
+  (or (when-let ((trouble (and duet-connection (duet-connection-trouble duet-connection))))
+        (duet-visible-line trouble))
+      (when-let ((silence (and duet-session (duet-session-silence duet-session))))
+        (duet-progress--silence-words duet-session silence))))
+
 (defun duet-progress--silence-show ()
   "Show or remove the silence at the end of the current buffer, a transcript.
-Return the silence, or nil."
-  (let ((silence (and duet-session (duet-session-silence duet-session))))
+Return the sentence about it, or nil."
+  (let ((sentence (duet-progress--silence-sentence)))
     (cond
-     ((null silence)
+     ((null sentence)
       (when duet-progress--silence-overlay
         (delete-overlay duet-progress--silence-overlay)
         (setq duet-progress--silence-overlay nil)))
@@ -146,20 +154,23 @@ Return the silence, or nil."
       (move-overlay duet-progress--silence-overlay (point-max) (point-max))
       (overlay-put duet-progress--silence-overlay 'after-string
                    (concat (if (or (bobp) (eq (char-before (point-max)) ?\n)) "" "\n")
-                           (propertize (duet-progress--silence-words duet-session silence)
-                                       'face 'duet-dim)
+                           (propertize sentence 'face 'duet-dim)
                            "\n"))))
-    silence))
+    sentence))
 
-(defun duet-progress--silence-observe (_model kind session _object _extra)
+(defun duet-progress--silence-observe (model kind session _object _extra)
   "Update the silence at the end of SESSION's transcripts.
-KIND is the kind of the change."
-  (when (and (eq kind 'session) session)
+KIND is the kind of the change.  A change of the connection is one for all
+sessions of MODEL."
+  (when (or (and (eq kind 'session) session) (eq kind 'connection))
     (dolist (buffer (buffer-list))
       (with-current-buffer buffer
-        (when (and (derived-mode-p 'duet-transcript-mode) (eq duet-session session)
-                   (or duet-progress--silence-overlay (duet-session-silence session)))
-          (duet-progress--silence-show))))))
+        (when (and (derived-mode-p 'duet-transcript-mode) duet-session
+                   (if (eq kind 'connection) (eq (duet-session-model duet-session) model)
+                     (eq duet-session session))
+                   (or duet-progress--silence-overlay (duet-progress--silence-sentence)))
+          (duet-progress--silence-show)
+          (force-mode-line-update))))))
 
 (duet-model-add-observer #'duet-progress--silence-observe)
 

@@ -80,9 +80,12 @@
   (tabulated-list-init-header))
 
 ;;;###autoload
-(defun duet-projects ()
-  "Show the sessions of all projects, the last active first."
-  (interactive)
+(defun duet-projects (&optional host)
+  "Show the sessions of all projects, the last active first.
+If HOST is non-nil, as with a prefix argument, read a host first, and show
+its sessions, too."
+  (interactive "P")
+  (when host (duet-connection-read-host))
   (let ((buffer (get-buffer-create "*duet: all projects*")))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-projects-mode)
@@ -113,7 +116,7 @@
                               duet-projects--problems problems)
                         (duet-projects--print))))))
         (duet-command-json
-         (concat host "~/")
+         (duet-projects--directory host)
          (list "session" "list" "--all-projects"
                "--limit" (number-to-string duet-projects--limit))
          (lambda (result)
@@ -126,7 +129,10 @@
                  (push (duet-projects--model root (duet-get project :turns)) models))))
            (answered))
          (lambda (reason)
-           (push (if host (concat host " " reason) reason) problems)
+           ;; A reason of a host of duet-rpc names it.
+           (push (if (and host (not (duet-host-of (concat host "/")))) (concat host " " reason)
+                   reason)
+                 problems)
            (answered)))))))
 
 (defun duet-projects--hosts ()
@@ -136,6 +142,13 @@
                (when-let ((host (file-remote-p root))) (cl-pushnew host hosts :test #'equal)))
              duet-connections)
     hosts))
+
+(defun duet-projects--directory (prefix)
+  "Return a directory of the machine with PREFIX, or of this one if that is nil.
+On a host of duet-rpc it is that of a project with a connection."
+  (if (duet-host-of (concat prefix "/"))
+      (cl-find prefix (hash-table-keys duet-connections) :key #'file-remote-p :test #'equal)
+    (concat prefix "~/")))
 
 (defun duet-projects--model (root objects)
   "Return a model of the project ROOT with the sessions in the vector OBJECTS.
@@ -168,14 +181,15 @@ Projects of the same name also get the name of the parent directory."
   (let ((roots (mapcar #'duet-model-root models)))
     (lambda (root)
       (let ((name (duet-projects--last root 1)))
-        (concat (if (cl-some (lambda (other)
+        (concat (if-let ((host (duet-host-of root))) (concat host ":") "")
+                (if (cl-some (lambda (other)
                                (and (not (equal other root))
                                     (duet-remote-same-p other root)
                                     (equal (duet-projects--last other 1) name)))
                              roots)
                     (duet-projects--last root 2)
                   name)
-                (if-let ((host (file-remote-p root 'host))) (concat "@" host) ""))))))
+                (if (duet-remote-tramp-p root) (concat "@" (file-remote-p root 'host)) ""))))))
 
 (defun duet-projects--last (root count)
   "Return the last COUNT parts of the file name ROOT."

@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; The server of a project on another machine, or of another user, runs there: TRAMP
-;; starts it.  The server and the model use the local names of that machine.  Visited
+;; starts it.  A project on a host of duet-rpc (duet-host.el) has names of another kind.  The server and the model use the local names of that machine.  Visited
 ;; files and the directories of buffers have TRAMP's names.  Only this file converts
 ;; between the two.
 ;;
@@ -20,6 +20,7 @@
 (require 'cl-lib)
 (require 'seq)
 (require 'subr-x)
+(require 'duet-host)
 
 
 ;;; File names
@@ -61,7 +62,21 @@ machine."
 
 (defun duet-remote-abbreviate (name)
   "Return NAME as `abbreviate-file-name' does, without access to other machines."
-  (if (or (length> name 5000) (file-remote-p name)) name (abbreviate-file-name name)))
+  (cond ((length> name 5000) name)
+        ((duet-host-of name) (duet-host-label name))
+        ((file-remote-p name) name)
+        (t (abbreviate-file-name name))))
+
+(defun duet-remote-project (root)
+  "Return the name of the project ROOT for the user.
+For a project on a host it also names the host, such as devbox:parser."
+  (let ((name (file-name-nondirectory (directory-file-name root)))
+        (host (duet-host-of root)))
+    (if host (concat host ":" name) name)))
+
+(defun duet-remote-tramp-p (name)
+  "Return non-nil if TRAMP reaches the file NAME."
+  (and (file-remote-p name) (not (duet-host-of name))))
 
 (declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-get-connection-process "tramp")
@@ -71,7 +86,7 @@ machine."
   "Return non-nil if Emacs waits for a reply from the machine of NAME.
 A timer that runs meanwhile must not access that machine.  Before TRAMP 2.6
 both calls would read one reply, and Emacs might wait forever for the other."
-  (and (file-remote-p name)
+  (and (duet-remote-tramp-p name)
        (when-let ((process (tramp-get-connection-process (tramp-dissect-file-name name))))
          (tramp-get-connection-property process "locked" nil))))
 
@@ -84,7 +99,7 @@ both calls would read one reply, and Emacs might wait forever for the other."
 (defun duet-remote-program (program)
   "Return the name that starts PROGRAM on the current machine, or nil.
 That is the machine of `default-directory'."
-  (let ((host (file-remote-p default-directory)))
+  (let ((host (and (duet-remote-tramp-p default-directory) (file-remote-p default-directory))))
     (cond ((null host) (and (executable-find program) program))
           ((file-name-absolute-p program)
            (and (file-executable-p (concat host program)) program))

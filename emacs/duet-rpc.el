@@ -53,7 +53,7 @@ The default is `duet-rpc-command'; on another machine, its connection-local
 value if there is one.  Signal a `user-error' if COMMAND is neither such a list
 nor a string."
   (let* ((command (or command
-                      (if (file-remote-p default-directory)
+                      (if (duet-remote-tramp-p default-directory)
                           (with-connection-local-variables duet-rpc-command)
                         duet-rpc-command)))
          (words (if (stringp command) (split-string-shell-command (string-trim command))
@@ -61,6 +61,8 @@ nor a string."
     (unless (and (consp words) (cl-every #'stringp words)
                  (not (string-empty-p (car words))))
       (user-error "`duet-rpc-command' must be a string, or a list of strings, the program first"))
+    (when (cl-some (lambda (word) (string-match-p "\\`--host\\(=\\|\\'\\)" word)) words)
+      (user-error "`duet-rpc-command' must not contain --host; set `duet-host' instead"))
     (if (stringp command)
         (cons (if (string-prefix-p "~" (car words)) (expand-file-name (car words))
                 (car words))
@@ -119,6 +121,8 @@ them would kill the next server."
 (defun duet-rpc-process--start-here (name command directory)
   "Start COMMAND in DIRECTORY, on this machine, as a process called NAME."
   (let* ((default-directory directory)
+         ;; Only an argument names a host: file names of a host are not local ones.
+         (process-environment (cons "DUET_HOST" process-environment))
          ;; jsonrpc.el finds the buffer by exactly this name, and renames it.
          (stderr (get-buffer-create (format "*%s stderr*" name)))
          (process (make-process :name name
@@ -511,9 +515,9 @@ The buffer is named after the connection; 0 means none."
 
 COMMAND is the program and its arguments in the format of
 `duet-rpc-command', which is the default.  It runs in DIRECTORY, or in the
-current one.  If that is a TRAMP name, it runs on that machine.  NAME is the
-name of the process and its buffers, with a number if another connection uses
-NAME.
+current one.  If that is a TRAMP name, it runs on that machine.  If DIRECTORY
+is on a host, it runs here and connects to the daemon there.  NAME is the name
+of the process and its buffers, with a number if another connection uses NAME.
 
 NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
 connection, a method (a symbol) and params for each notification or request
@@ -522,7 +526,10 @@ without it, all requests are refused.  ON-SHUTDOWN is called with the
 connection when the server has ended, for any reason."
   (let* ((directory (file-name-as-directory
                      (expand-file-name (or directory default-directory))))
-         (command (let ((default-directory directory)) (duet-rpc-process-command command)))
+         (arguments (and (duet-host-of directory) (duet-host-arguments directory)))
+         (directory (if arguments (duet-host-local-directory) directory))
+         (command (let ((default-directory directory))
+                    (append (duet-rpc-process-command command) arguments)))
          (name (duet-rpc-process-unused-name name)))
     (unless (file-directory-p directory)
       (user-error "Cannot start %s: there is no directory %s"

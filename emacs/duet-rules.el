@@ -79,7 +79,7 @@
 
 (defun duet-rules--files (pattern)
   "Return PATTERN, of files, relative to the project if it begins there."
-  (let ((root (file-name-as-directory (duet-connection-root duet-connection))))
+  (let ((root (file-name-as-directory (duet-remote-local (duet-connection-root duet-connection)))))
     (if (string-prefix-p root pattern)
         (concat "./" (substring pattern (length root)))
       pattern)))

@@ -17,6 +17,8 @@
 ;; `auth-source' may ask for a passphrase.  So a timer calls it, for one request after
 ;; another; C-g there declines the request.  Duet neither stores nor logs the key, and
 ;; it excludes the message with the key from the buffer of events.
+;;
+;; A host of duet-rpc gets no key of `auth-source'.  The user can type one.
 
 ;;; Code:
 
@@ -53,9 +55,16 @@ order.  The default for other services is the name of the service."
   "Pending requests, the oldest first: lists of connection, request and service.")
 (defvar duet-secrets--timer nil
   "The timer that handles the next request, or nil.")
+(defvar duet-secrets--declined nil
+  "Keys that the user has declined to type: conses of a host and a service.")
 
 (defun duet-secrets--observe (model kind _session object _extra)
-  "If KIND is `secret', queue OBJECT, a request for a key by MODEL's server."
+  "If KIND is `secret', queue OBJECT, a request for a key by MODEL's server.
+If KIND and OBJECT report a ready server, its host may ask again."
+  (when-let ((host (and (eq kind 'connection) (eq object 'ready)
+                        (duet-host-of (duet-model-root model)))))
+    (setq duet-secrets--declined (cl-remove host duet-secrets--declined
+                                            :key #'car :test #'equal)))
   (when (and (eq kind 'secret) duet-secrets-use-auth-source)
     (let ((connection (duet-connection-of model))
           (request (duet-get-string object :request_id))
@@ -84,7 +93,38 @@ order.  The default for other services is the name of the service."
     (_ (setq duet-secrets--timer nil))))
 
 (defun duet-secrets--answer (connection request service)
-  "Answer REQUEST of CONNECTION's server with the key of SERVICE."
+  "Answer REQUEST of CONNECTION's server for the key of SERVICE."
+  (if (duet-connection-host connection)
+      (duet-secrets--answer-host connection request service)
+    (duet-secrets--answer-here connection request service)))
+
+(defun duet-secrets--answer-host (connection request service)
+  "Answer REQUEST of a host, the one of CONNECTION, for the key of SERVICE.
+Send only a key that the user types.  If the user declines, do not ask again
+until the next start of the connection."
+  (let* ((host (duet-connection-host connection))
+         (asked (cons host service))
+         (name (truncate-string-to-width (duet-visible-line service) 40 nil nil t))
+         (enable-recursive-minibuffers t)
+         (inhibit-quit nil)
+         (secret (condition-case nil
+                     (and (not (member asked duet-secrets--declined))
+                          (y-or-n-p (format "The host %s asks for the key of %s, for %s; type one to send there? "
+                                            host name
+                                            (duet-visible-line (duet-connection-project connection))))
+                          (read-passwd (format "Key of %s for the host %s (empty: none): "
+                                               name host)))
+                   (quit nil))))
+    (if (and secret (not (string-empty-p secret)))
+        (progn (duet-secrets--provide connection request service secret)
+               (clear-string secret))
+      (cl-pushnew asked duet-secrets--declined :test #'equal)
+      (duet-secrets--provide connection request service "")
+      (message "Duet: the host %s gets no key of %s" host name))))
+
+(defun duet-secrets--answer-here (connection request service)
+  "Answer REQUEST of CONNECTION's server for the key of SERVICE.
+Look the key up in `auth-source'."
   (pcase (let ((found (duet-secrets--look-up service)))
            (if (or (not (stringp found)) (duet-secrets--may-go-p connection service))
                found

@@ -90,7 +90,9 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the list's own commands."
 (defun duet-sessions-buffer (connection)
   "Return the list of the sessions of CONNECTION, a buffer; make it if necessary."
   (let* ((root (duet-connection-root connection))
-         (name (format "*duet: %s*" (duet-remote-abbreviate root))))
+         (name (format "*duet: %s*" (if (duet-connection-host connection)
+                                        (duet-connection-project connection)
+                                      (duet-remote-abbreviate root)))))
     (or (cl-find-if (lambda (buffer)
                       (and (eq (buffer-local-value 'major-mode buffer)
                                'duet-sessions-mode)
@@ -338,7 +340,8 @@ This is many times faster than `parse-time-string'."
 (defun duet-sessions--mode-line ()
   "Return the state of the connection for the mode line."
   (if-let ((status (and duet-connection (duet-connection-status duet-connection))))
-      (concat " " (propertize (concat "[" status "]") 'face 'duet-attention))
+      (concat " " (propertize (concat "[" (string-replace "%" "%%" status) "]")
+                              'face 'duet-attention))
     ""))
 
 

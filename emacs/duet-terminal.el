@@ -86,12 +86,13 @@ window."
   (let* ((root (duet-connection-root connection))
          (buffer (generate-new-buffer (format "*duet terminal: %s*" name)))
          (window nil))
-    (unless (let ((default-directory root)) (duet-remote-program (car command)))
+    (unless (let ((default-directory (duet-command-directory root)))
+              (duet-remote-program (car command)))
       (kill-buffer buffer)
       (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
                   (car command)))
     (with-current-buffer buffer
-      (setq default-directory root))
+      (setq default-directory (duet-command-directory root)))
     ;; Show the buffer first: the terminal gets the size of its window.
     (setq window (display-buffer buffer `((,@(and here '(display-buffer-same-window))
                                            display-buffer-reuse-window
@@ -100,7 +101,9 @@ window."
     (when window (select-window window))
     (condition-case err
         (with-current-buffer buffer
-          (duet-terminal--exec (duet-terminal-backend) buffer command)
+          (let ((process-environment (cons "DUET_HOST" process-environment)))
+            (duet-terminal--exec (duet-terminal-backend) buffer command))
+          (setq default-directory root)
           (setq duet-connection connection
                 duet-terminal--name name)
           (duet-terminal--await-end buffer))
@@ -259,7 +262,7 @@ lists it."
     (duet-terminal--run
      connection
      (if command (file-name-nondirectory (car command))
-       (file-name-nondirectory (directory-file-name (duet-connection-root connection))))
+       (duet-connection-project connection))
      `("--cwd" ,(duet-remote-local
                  (directory-file-name (duet-connection-root connection))) "--new"
        ,@(and command (cons "--" command))))))

@@ -617,7 +617,8 @@ Prompts, answers and the text of agents have no heading."
   "Visit FILE, at LINE and COLUMN if they are non-nil.
 If the selected window shows the transcript, use another window; else use the
 selected window."
-  (let ((file (duet-worktree-file duet-connection duet-session (duet-remote-name file))))
+  (let ((file (duet-host-visit-name
+               (duet-worktree-file duet-connection duet-session (duet-remote-name file)))))
     (unless (file-exists-p file)
       (user-error "File %s no longer exists" (duet-remote-abbreviate file)))
     (if (eq (window-buffer) (current-buffer))
@@ -633,10 +634,13 @@ selected window."
   "The characters of file names, for `skip-chars-backward'.")
 
 (defun duet-transcript-visit--file-p (file)
-  "Return non-nil if FILE, a name in a text, is an existing file."
+  "Return non-nil if FILE, a name in a text, is an existing file.
+On a host, where Emacs does not look, it must have a slash or an extension."
   (and (length< file 4096)
        (not (file-remote-p file))
-       (file-regular-p (duet-remote-name file))))
+       (if (duet-host-of default-directory)
+           (string-match-p "/.\\|[^.]\\.[[:alpha:]][[:alnum:]]*\\'" file)
+         (file-regular-p (duet-remote-name file)))))
 
 (defun duet-transcript-visit--place ()
   "Return the file and line at point in prose, (FILE . LINE), or nil.

@@ -237,7 +237,8 @@ The server keeps the setting after a restart."
   (let* ((rule (or (tabulated-list-get-id) (user-error "There is no trigger here")))
          (file (or (duet-get-string rule :file)
                    (user-error "Its place in the configuration is unknown")))
-         (name (duet-remote-name file (duet-connection-root duet-connection))))
+         (name (duet-host-visit-name
+                (duet-remote-name file (duet-connection-root duet-connection)))))
     (unless (file-readable-p name)
       (user-error "Cannot read %s" (duet-visible-line file)))
     (with-selected-window (display-buffer (find-file-noselect name)

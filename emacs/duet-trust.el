@@ -274,6 +274,9 @@ Emacs asks again only when the file changes."
   (let* ((connection (duet-connection-here))
          (root (duet-connection-root connection))
          (window (selected-window)))
+    (when-let ((host (duet-host-of root)))
+      (user-error "Trust in a project on %s is decided there: run `duet-rpc --host %s --root %s trust' in a shell"
+                  host host (directory-file-name (duet-remote-local root))))
     (unless (duet-trust--config root)
       (user-error "This project has no .duet.toml, so there is nothing to trust"))
     (duet-trust--look

@@ -63,7 +63,8 @@ CONNECTION is the session's; file names are those for Emacs."
   (interactive (list (duet-worktree-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
-  (dired-other-window (duet-worktree--directory (duet-connection-here session) session)))
+  (dired-other-window
+   (duet-host-visit-name (duet-worktree--directory (duet-connection-here session) session))))
 
 
 ;;; Showing paths
@@ -199,9 +200,10 @@ non-nil for it."
            (duet-worktree--insert-button
             (duet-visible-line path)
             (lambda () (find-file-other-window
-                        (concat (if overlap (duet-worktree--top connection session)
-                                  (duet-worktree--directory connection session))
-                                path))))
+                        (duet-host-visit-name
+                         (concat (if overlap (duet-worktree--top connection session)
+                                   (duet-worktree--directory connection session))
+                                 path)))))
            (insert "\n"))
          (when (> more 0) (insert (format "  and %d more\n" more)))
          (insert "\n")

@@ -23,6 +23,7 @@
 ;;   duet-rpc.el            one server process, and requests to it
 ;;   duet-connection.el     the connection of a project, which outlives its server
 ;;   duet-remote.el         projects on other machines, by TRAMP
+;;   duet-host.el           projects on hosts, by duet-rpc
 ;;   duet-command.el        commands of duet-rpc, and their output
 ;;   duet-events.el         events and replies, into the model
 ;;   duet-model.el          sessions, turns, messages and questions of a project
@@ -104,6 +105,7 @@
 (require 'duet-diff-view)
 (require 'duet-evil)
 (require 'duet-export)
+(require 'duet-host)
 (require 'duet-menu-bar)
 (require 'duet-notify)
 (require 'duet-progress)
@@ -145,16 +147,17 @@
 (defun duet (&optional directory)
   "Show the sessions of the project of DIRECTORY.
 The default is the project of the current buffer, or the one at point in the
-list of all projects.  A prefix argument reads DIRECTORY."
-  (interactive (list (and current-prefix-arg
-                          (read-directory-name "Project: " nil nil t))))
+list of all projects.  A prefix argument reads a host and DIRECTORY there."
+  (interactive (list (and current-prefix-arg (duet-connection-read-directory))))
   (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))
 
 ;;;###autoload
-(defun duet-new ()
-  "Begin a new session in the project of the current buffer."
-  (interactive)
-  (duet-compose (duet--connection nil (called-interactively-p 'any))))
+(defun duet-new (&optional directory)
+  "Begin a new session in the project of DIRECTORY.
+The default is the project of the current buffer.  A prefix argument reads a
+host and DIRECTORY there."
+  (interactive (list (and current-prefix-arg (duet-connection-read-directory))))
+  (duet-compose (duet--connection directory (called-interactively-p 'any))))
 
 (defun duet--connection (directory ask)
   "Return the connection of the project of DIRECTORY.
