@@ -208,8 +208,7 @@ Signal a `user-error' if the user declines."
   (timer nil :documentation "The timer of the next start.")
   (next nil :documentation "The time of the next start, in seconds since the epoch.")
   (asking nil :documentation "Ids of turns with an open request.")
-  (trouble nil :documentation "Why its server cannot reach the daemon, in words, or nil.")
-  (line nil :documentation "The timer that checks the line to a host."))
+  (trouble nil :documentation "Why its server cannot reach the daemon, in words, or nil."))
 
 (defun duet-connection-host (connection)
   "Return the host of the project of CONNECTION, or nil."
@@ -491,49 +490,8 @@ A new one gets the major mode MODE, and OBSERVER follows the model there."
   (setf (duet-connection-state connection) state
         (duet-connection-reason connection) reason
         (duet-connection-trouble connection) nil)
-  (duet-connection--watch connection)
   (duet-model-announce (duet-connection-model connection) 'connection nil state))
 
-
-;;;; The line to a host
-
-;; The server of a project on a host reconnects by itself after the line breaks, and goes on
-;; with the events.  It reports a line that is silent, but a line that breaks fails only the
-;; pending requests.  So Emacs sends a request from time to time.
-
-(defvar duet-connection--line-interval 5
-  "Seconds between the checks of the line to a host.")
-
-(defun duet-connection--watch (connection)
-  "Check the line of CONNECTION to its host repeatedly while its server is ready."
-  (when-let ((timer (duet-connection-line connection)))
-    (cancel-timer timer))
-  (setf (duet-connection-line connection)
-        (and (duet-connection-host connection)
-             (eq (duet-connection-state connection) 'ready)
-             (run-at-time duet-connection--line-interval nil
-                          #'duet-connection--check-line connection))))
-
-(defun duet-connection--check-line (connection)
-  "Check the line of CONNECTION to its host, now and later.
-A line that breaks during a check has no reason yet; the next check has it."
-  (let ((rpc (duet-connection-rpc connection)))
-    (cl-flet ((note (trouble)
-                (when (and rpc (eq rpc (duet-connection-rpc connection)))
-                  (unless (equal trouble (duet-connection-trouble connection))
-                    (message "Duet: %s" (or trouble
-                                            (format "the line to %s works again"
-                                                    (duet-connection-host connection)))))
-                  (duet-connection--note-trouble connection trouble)
-                  (duet-connection--watch connection))))
-      (duet-connection-request
-       connection 'session.list '(:limit 1)
-       :success-fn (lambda (_) (note nil))
-       :error-fn (lambda (err)
-                   (note (if (equal (duet-get-string (plist-get err :data) :kind)
-                                    "subsystem_unavailable")
-                             (duet-connection-error-text err)
-                           (duet-connection-trouble connection))))))))
 
 (defun duet-connection--note-trouble (connection trouble)
   "Record TROUBLE of the server of CONNECTION with its daemon, in words.

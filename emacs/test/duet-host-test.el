@@ -323,7 +323,6 @@ THERE is bound to its local name."
   "The transcript says why the line to a host broke, and continues afterwards."
   (duet-host-test-with-host there
     (let* ((down (concat home "down"))
-           (duet-connection--line-interval 0.1)
            (duet-host "devbox"))
       (with-temp-file (concat home "line.sh")
         (insert (format "if [ -e %s ]; then echo 'ssh: 100%% of the route is gone' >&2; exit 255; fi
