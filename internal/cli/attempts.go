@@ -43,12 +43,11 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		return errors.New("--agents needs a worktree for each agent: leave out --worktree=false")
 	}
 	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
-	h, err := openAttended(cmd.Context(), &s.Settings)
+	h, err := openAttended(cmd.Context(), &s.Settings, view.Note)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	h.Note = view.Note
 	ctx, c := h.Context(), h.Client
 	if err := o.gates.Check(); err != nil {
 		return err

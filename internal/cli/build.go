@@ -68,7 +68,7 @@ type building struct {
 
 // connected starts a build with the hub, or lists builds.
 func (b *building) connected(list bool) error {
-	h, err := openAttended(b.cmd.Context(), &b.settings.Settings)
+	h, err := openAttended(b.cmd.Context(), &b.settings.Settings, nil)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ type serving struct {
 
 // serve serves pages until a signal arrives.
 func serve(cmd *cobra.Command, s *settings, o options) error {
-	h, err := openAttended(cmd.Context(), &s.Settings)
+	h, err := openAttended(cmd.Context(), &s.Settings, nil)
 	if err != nil {
 		return err
 	}

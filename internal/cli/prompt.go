@@ -237,15 +237,11 @@ func (o *promptOptions) makeAbsolute(s *settings) (err error) {
 // runPrompt runs one prompt to its end and returns the exit status as an error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
 	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
-	h, err := openAttended(cmd.Context(), &s.Settings)
+	h, err := openAttended(cmd.Context(), &s.Settings, view.Note)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	h.Note = view.Note
-	for _, note := range h.place.notes {
-		view.Note(term.Line(note))
-	}
 	ctx := h.Context()
 	p := &prompting{place: h.place, settings: s, view: view, options: o, text: text, interrupts: h.Interrupts}
 	toItsEnd := func() (interrupted bool, err error) {

@@ -80,8 +80,7 @@ type attended struct {
 	*client.Client
 	Interrupts <-chan os.Signal
 
-	Note func(text string) // if set, gets what the user should know while a host cannot be reached
-
+	note        func(text string) // for the user; may be nil
 	place       place
 	settings    *hubprocess.Settings
 	host        *hubprocess.Host // nil: this machine
@@ -90,41 +89,56 @@ type attended struct {
 	giveSignals func()
 }
 
-// openAttended connects to the hub. It returns [term.ErrInterrupted] if a signal arrives
+// openAttended connects to the hub. note, which may be nil, gets what the user should know of the project's choice and
+// of a host that cannot be reached. It returns [term.ErrInterrupted] if a signal arrives
 // first.
-func openAttended(ctx context.Context, s *hubprocess.Settings) (*attended, error) {
-	a := &attended{settings: s}
+func openAttended(ctx context.Context, s *hubprocess.Settings, note func(text string)) (*attended, error) {
+	a := &attended{settings: s, note: note}
 	a.Interrupts, a.giveSignals = term.Interrupts()
 	a.ctx, a.cancel = context.WithCancel(ctx)
-	var err error
-	if a.host, err = s.Remote(); err == nil {
-		err = a.connect()
-	}
-	if err == nil {
-		a.place, err = a.findPlace()
-	}
-	if err != nil {
+	if err := a.open(); err != nil {
 		a.end()
 		return nil, err
 	}
 	return a, nil
 }
 
-// place is where the project of a connection is.
-type place struct {
-	name    string   // for the user
-	root    string   // on this machine; "": it is on a host
-	notes   []string // on its choice
-	stopped func() bool
+// open connects, and notes how the project was chosen: on this machine before a daemon starts, which makes the
+// directory a project.
+func (a *attended) open() (err error) {
+	if a.host, err = a.settings.Remote(); err != nil {
+		return err
+	}
+	if a.host == nil {
+		p, err := a.settings.Project()
+		if err != nil {
+			return err
+		}
+		a.place = place{name: term.HomePath(p.Root), root: p.Root, stopped: p.Stopped}
+		a.tell(p.Notes)
+	}
+	if err := a.connect(); err != nil || a.host == nil {
+		return err
+	}
+	root, notes := a.host.Project()
+	a.place = place{name: a.host.Name + ":" + root, stopped: func() bool { return false }}
+	a.tell(notes)
+	return nil
 }
 
-func (a *attended) findPlace() (place, error) {
-	if a.host != nil {
-		root, notes := a.host.Project()
-		return place{name: a.host.Name + ":" + root, notes: notes, stopped: func() bool { return false }}, nil
+func (a *attended) tell(notes []string) {
+	for _, text := range notes {
+		if a.note != nil {
+			a.note(term.Line(text))
+		}
 	}
-	p, err := a.settings.Project()
-	return place{name: term.HomePath(p.Root), root: p.Root, notes: p.Notes, stopped: p.Stopped}, err
+}
+
+// place is where the project of a connection is.
+type place struct {
+	name    string // for the user
+	root    string // on this machine; "": it is on a host
+	stopped func() bool
 }
 
 // Context returns a context that ends with the connection, or with a signal during connecting.
@@ -166,8 +180,8 @@ func (a *attended) connect() error {
 			if !again || !hubprocess.IsBroken(err) || pause.Wait(a.ctx) != nil {
 				return err
 			}
-			if !said && a.Note != nil {
-				a.Note(err.Error() + "; trying again until you press C-c, and the agents there go on")
+			if !said {
+				a.tell([]string{err.Error() + "; trying again until you press C-c, and the agents there go on"})
 			}
 			said = true
 		}

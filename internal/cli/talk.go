@@ -47,15 +47,11 @@ func canTalk(s *settings) bool {
 // the one to continue.
 func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-	h, err := openAttended(cmd.Context(), &s.Settings)
+	h, err := openAttended(cmd.Context(), &s.Settings, view.Note)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	h.Note = view.Note
-	for _, note := range h.place.notes {
-		view.Note(term.Line(note))
-	}
 	ctx := h.Context()
 	t := &talking{settings: s, view: view, place: h.place, set: o}
 	if o.from == chosen {
