@@ -164,8 +164,8 @@ THERE is bound to its local name."
 (ert-deftest duet-host-test-refusals ()
   "Emacs says why it cannot reach a host, and that TRAMP does not go with hosts."
   (duet-host-test-with-host there
-    (let ((duet-host "nobody"))
-      (duet-test-should-say "there is no host \"nobody\""
+    (let ((duet-host "nowhere"))
+      (duet-test-should-say "there is no host \"nowhere\""
         (duet-connection-directory-here)))
     (let ((duet-host "devbox"))
       (delete-directory there t)
@@ -180,7 +180,7 @@ THERE is bound to its local name."
 
 (ert-deftest duet-host-test-variable ()
   "A server of a local project stays here, whatever DUET_HOST says."
-  (let ((process-environment (cons "DUET_HOST=nobody" process-environment)))
+  (let ((process-environment (cons "DUET_HOST=nowhere" process-environment)))
     (duet-test-with-project connection
       (duet-test-wait-for-state (duet-test-launch connection "quiet here") 'completed)
       (let ((paths nil))

@@ -218,7 +218,7 @@ func (h *Host) Ask(ctx context.Context, method string, request, answer any) erro
 		h.use(h.copied)
 	}
 	t, err := h.ask(ctx, method, request, answer)
-	if !errors.Is(ctx.Err(), context.Canceled) { // else nobody knows
+	if !errors.Is(ctx.Err(), context.Canceled) { // which says nothing of the host
 		h.remember(func(k *known) { k.Failed = err != nil })
 	}
 	if err != nil {

@@ -119,7 +119,7 @@ test("the directory of the project on the host can be given, and a session of a 
   assert.equal((await connection.request("turn.get", { turn: turn_uuid })).turn.working_dir, join(other, "docs"));
 });
 
-test("a broken line is told in the words of its notice, and events go on without a gap when it is back", async (t) => {
+test("a broken line is shown in the words of its notice, and events go on without a gap when it is back", async (t) => {
   const hub = await begin(t);
   const { connection, model, until, project } = hub;
   const troubles: Array<string | undefined> = [];
@@ -160,7 +160,7 @@ test("a broken line is told in the words of its notice, and events go on without
   assert.deepEqual(connections.at(-1), { is: "ready", host: "devbox" });
 });
 
-test("a host that cannot be reached is told, and is tried again", async (t) => {
+test("a host that cannot be reached is shown, and is tried again", async (t) => {
   const project = hosted();
   project.reachable(false);
   const { connection, until } = await begin(t, {}, project);
