@@ -218,6 +218,9 @@ func newACPCommand(s *settings) *cobra.Command {
 		Example: "  duet-rpc acp\n  duet-rpc acp --agent claude",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.Host != "" { // an agent there would read the editor's files, and their paths are those of this machine
+				return errors.New("the command acp works with agents of this machine only: leave out --host and DUET_HOST")
+			}
 			if signsIn {
 				return signIn(cmd, s, o.Agent)
 			}

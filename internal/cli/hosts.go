@@ -364,8 +364,9 @@ func (s *settings) runThere(cmd *cobra.Command, args []string) error {
 	}
 	line := h.CommandLine(withoutPlace(args)...)
 	run := exec.CommandContext(cmd.Context(), line[0], line[1:]...)
-	run.Stdin, run.Stdout, run.Stderr = os.Stdin, cmd.OutOrStdout(), cmd.ErrOrStderr()
-	err = run.Run()
+	out, errs := term.Shown(cmd.OutOrStdout()), term.Shown(cmd.ErrOrStderr())
+	run.Stdin, run.Stdout, run.Stderr = os.Stdin, out, errs
+	err = errors.Join(run.Run(), out.Close(), errs.Close())
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
 		return exitStatus(exit.ExitCode())
 	}
@@ -373,6 +374,14 @@ func (s *settings) runThere(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return nil
+}
+
+// signsIn signs in to an agent in this terminal, unless the agent is on a host.
+func (s *settings) signsIn(ctx context.Context, agent, method string) error {
+	if s.Host != "" {
+		return fmt.Errorf("the agent is on %s: sign in on a terminal there, with the command agents login %s", s.Host, agent)
+	}
+	return s.login(ctx, os.Stderr, agent, method)
 }
 
 // onHost matches a session or turn of a host, such as 12@devbox, also as the value of a flag.

@@ -341,9 +341,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	options := attending(ctx, p.settings, p.interrupts)
 	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
 	if !p.settings.JSON && term.IsTerminal(os.Stdin) && term.IsTerminal(os.Stderr) {
-		options.SignIn = func(ctx context.Context, agent, method string) error {
-			return p.settings.login(ctx, os.Stderr, agent, method)
-		}
+		options.SignIn = p.settings.signsIn
 		options.Repeat = func(ctx context.Context, after protocol.Turn) (protocol.Turn, error) {
 			return startSession(ctx, c, p.view, promptOptions{from: after.ID, with: p.options.with}, p.text)
 		}

@@ -68,9 +68,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	}
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
-	options.SignIn = func(ctx context.Context, agent, method string) error {
-		return s.login(ctx, os.Stderr, agent, method)
-	}
+	options.SignIn = s.signsIn
 	options.Repeat = func(ctx context.Context, after protocol.Turn) (protocol.Turn, error) {
 		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Prompt)
 	}

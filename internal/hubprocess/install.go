@@ -28,7 +28,7 @@ import (
 const installWithin = 10 * time.Minute
 
 // probe prints the system of a host, its machine and its home directory, and whether the program $1 is below it.
-const probe = `uname -sm && cd && pwd && if test -x "$1"; then echo there; else echo missing; fi`
+const probe = `uname -sm && cd && pwd && if test -x "$1" && test -s "$1"; then echo there; else echo missing; fi`
 
 // take writes the program that it reads to the file $1 below the home directory, if it runs there. It keeps
 // the three newest ones.
@@ -41,6 +41,7 @@ trap 'rm -f "$new"' EXIT
 gzip -dc >"$new"
 chmod 700 "$new"
 "$new" version >/dev/null
+sync "$new" 2>/dev/null || sync
 mv "$new" "$1"
 cd "${1%/*}"
 ls -t | tail -n +4 | while read -r old; do rm -f "./$old"; done`

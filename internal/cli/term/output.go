@@ -296,6 +296,37 @@ func Terminal(f *os.File) io.Writer {
 	return asciiTerminal{f}
 }
 
+// Shown returns a writer of another program's output: on a terminal it makes every character visible. Close writes
+// what is held back.
+func Shown(out io.Writer) io.WriteCloser {
+	if !IsTerminal(out) {
+		return &shown{out: out}
+	}
+	return &shown{out, Marks.Stream()}
+}
+
+type shown struct {
+	out    io.Writer
+	stream *visible.Stream // nil: unchanged
+}
+
+func (s *shown) Write(p []byte) (int, error) {
+	if s.stream == nil {
+		return s.out.Write(p)
+	}
+	if _, err := io.WriteString(s.out, s.stream.Next(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (s *shown) Close() (err error) {
+	if s.stream != nil {
+		_, err = io.WriteString(s.out, s.stream.End())
+	}
+	return err
+}
+
 // asciiTerminal writes signs in ASCII. Each write must consist of whole characters.
 type asciiTerminal struct{ file *os.File }
 

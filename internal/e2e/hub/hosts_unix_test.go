@@ -98,3 +98,17 @@ func seen(c *e2e.Client) (list []string) {
 	}
 	return list
 }
+
+// What a command prints that runs on a host has no effect on the terminal here.
+func TestHostCannotDriveTheTerminal(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	s.Agents(fmt.Sprintf(`[hosts.evil]
+command = ["sh", "-c", 'case "$*" in *config*) printf "red \033[31mred\n"; printf "red \033[31mred\n" >&2;; *) exec "$@";; esac', "line"]
+program = %q
+`, e2e.Program))
+	w := s.Window(80, 24, "--host", "evil", "config")
+	assert.Zero(t, w.Leaves())
+	printed := w.Printed.String()
+	assert.Equal(t, 2, strings.Count(printed, "U+001B"), "%q", printed)
+	assert.NotContains(t, printed, "\x1b[31m")
+}

@@ -633,7 +633,7 @@ test("what an event leaves out is said to be cut, and comes when it is asked for
   assert.deepEqual(problemsOf(page), []);
 });
 
-test("a session on a host says where it is; a broken line is told until it is back, and the unsent prompt stays", async () => {
+test("the panel names the host of a session, and shows a broken line until another one works; the unsent prompt stays", async () => {
   const page = await pages.open({ prepare: (host) => (host.start.where = "parser@devbox") });
   await page.getByRole("banner").getByText("parser@devbox").waitFor();
   await page.evaluate(() => window.host.notify("panel.connection", { is: "ready", trouble: "the line to devbox broke; the agents there go on", host: "devbox" }));
