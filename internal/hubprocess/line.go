@@ -303,9 +303,12 @@ func (h *Host) exchange(t server.Transport, method string, request, answer any) 
 		return err
 	}
 	message := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"method":%q,"params":%s}`, method, params)
-	if _, err := t.Write(frame.Append(nil, frame.LSP, message)); err != nil {
-		return err
-	}
+	// A command that never reads blocks the write, or breaks it: what the command wrote says more.
+	sent := make(chan struct{})
+	go func() { // until the caller closes t
+		defer close(sent)
+		_, _ = t.Write(frame.Append(nil, frame.LSP, message))
+	}()
 	var m frame.Message
 	begin := &beginning{Reader: t}
 	if err := frame.NewReader(begin, frame.LSP, frame.Limits{}).Next(&m); err != nil {
@@ -323,6 +326,7 @@ func (h *Host) exchange(t server.Transport, method string, request, answer any) 
 		}
 		return &LineError{Host: h.Name, Kind: kind, Text: refusal.Message}
 	}
+	<-sent // the next writer begins after it
 	return json.Unmarshal(m.Result, answer)
 }
 

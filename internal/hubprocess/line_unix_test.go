@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,9 +43,10 @@ func TestHostileHost(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("XDG_CONFIG_HOME", dir)
 			t.Setenv("XDG_STATE_HOME", dir)
+			t.Setenv("LONG", strings.Repeat(`"`, 60<<10)) // more than a pipe holds: the request is sent only if it is read
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "duet"), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "duet", "config.toml"),
-				fmt.Appendf(nil, "[hosts.far]\ncommand = [\"sh\", \"-c\", '''%s''']\n", c.script), 0o600))
+				fmt.Appendf(nil, "[hosts.far]\ncommand = [\"sh\", \"-c\", '''%s''']\nenv_from = [\"LONG\"]\n", c.script), 0o600))
 			s := &Settings{Version: "1.2", Host: "far", Root: "/"}
 			h, err := s.Remote()
 			require.NoError(t, err)
