@@ -58,7 +58,11 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 	if err != nil {
 		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
-	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: stdin})
+	box, failed := t.Box(path, env)
+	if failed != nil {
+		return "", failed
+	}
+	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: stdin, Sandbox: box})
 	if err != nil {
 		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}

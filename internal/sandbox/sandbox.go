@@ -1,0 +1,353 @@
+// Package sandbox runs an agent's processes in bubblewrap (bwrap), on Linux: their own view of the
+// file system, without other processes, and without a network at the level "offline".
+//
+// [Find] finds bwrap and tries it. [New] makes a [Box] for one agent: a table of paths and what the
+// agent may do below each. The table gives both the command line of bwrap and the answers to the
+// agent's file requests that Duet serves, so the two cannot differ. docs/security.md says what a
+// sandbox keeps out and what it does not.
+package sandbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// An access is what the agent may do with a path and everything below it.
+type access int
+
+const (
+	readOnly access = iota // the default
+	hidden                 // empty
+	writable
+)
+
+// A Box is the sandbox of one agent and of the programs that Duet starts for it. It does not change,
+// and its methods may be called from any goroutine.
+type Box struct {
+	program string
+	level   string
+	dirs    map[string]access // by path, absolute and free of links
+}
+
+// A Place is where an agent works.
+type Place struct {
+	Root, CWD   string   // the project or worktree, and the working directory
+	Directories []string // more directories that the agent may write; relative to CWD
+	Programs    []string // files that stay readable wherever they are: the agent's program
+	Env         map[string]string
+}
+
+// New makes the sandbox of an agent. It creates an empty config.worktree in the git directory of a
+// worktree that has none, so that the agent cannot. An error says why an agent cannot be confined to
+// a directory: the directory contains the home directory, or is one that the sandbox hides.
+func New(spec catalog.Sandbox, at Place) (*Box, error) {
+	b := &Box{program: spec.Program, level: spec.Level, dirs: make(map[string]access)}
+	if !slices.Contains(domain.SandboxLevels(), spec.Level) || !filepath.IsAbs(spec.Program) {
+		return nil, fmt.Errorf("the sandbox %q is unknown here", spec.Level)
+	}
+	homes := homesOf(at.Env)
+	for _, dir := range []string{"/tmp", "/var/tmp", "/run", "/var/run", "/mnt/wslg", at.Env["XDG_RUNTIME_DIR"], os.Getenv("XDG_RUNTIME_DIR")} {
+		b.set(dir, hidden)
+	}
+	for _, home := range homes {
+		if b.access(home) == hidden {
+			b.set(home, readOnly)
+		}
+		for _, name := range secrets {
+			b.set(filepath.Join(home, name), hidden)
+		}
+	}
+	for _, name := range secretVariables {
+		b.set(at.Env[name], hidden)
+	}
+	for _, path := range []string{"/etc/resolv.conf", "/etc/hosts"} { // the links of systemd lead to /run
+		b.show(path)
+	}
+	for _, path := range spec.Write {
+		b.set(path, writable)
+	}
+	dirs := []string{at.Root, at.CWD}
+	for _, dir := range at.Directories {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(at.CWD, dir)
+		}
+		dirs = append(dirs, dir)
+	}
+	for _, path := range spec.Hide {
+		b.set(path, hidden)
+	}
+	for i, dir := range dirs {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue // the start of the agent reports a missing directory
+		}
+		for _, home := range homes {
+			if within(real, home) {
+				return nil, fmt.Errorf("%s contains the home directory, so nothing would be kept out: choose a directory below it", dir)
+			}
+		}
+		switch a, listed := b.dirs[real]; {
+		case listed && a == hidden && i < 2:
+			return nil, fmt.Errorf("the sandbox hides %s: choose a directory below it", dir)
+		case listed && a == hidden, !listed && b.access(real) == writable:
+		default:
+			b.dirs[real] = writable
+		}
+	}
+	for _, dir := range dirs {
+		if err := b.protectGit(dir); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range append(at.Programs, ownProgram()) {
+		b.show(path)
+	}
+	return b, nil
+}
+
+// secrets are the files and directories of a home directory that the sandbox hides.
+var secrets = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".password-store", ".pgpass",
+	".my.cnf", ".vault-token", ".terraform.d", ".oci", ".Xauthority", ".ICEauthority", ".cargo/credentials.toml", ".cargo/credentials",
+	".config/gcloud", ".config/gh", ".config/git/credentials", ".config/op", ".config/containers/auth.json", ".config/systemd",
+	".local/share/keyrings", ".local/share/kwalletd", ".1password", ".config/1Password", ".config/Bitwarden", ".config/rclone",
+	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
+	".config/vivaldi", ".config/opera", "snap/firefox", ".var/app",
+}
+
+// secretVariables name files that the sandbox hides.
+var secretVariables = []string{
+	"XAUTHORITY", "ICEAUTHORITY", "KUBECONFIG", "NPM_CONFIG_USERCONFIG", "NETRC", "GNUPGHOME", "DOCKER_CONFIG", "AWS_SHARED_CREDENTIALS_FILE",
+	"AWS_CONFIG_FILE", "CLOUDSDK_CONFIG",
+}
+
+// droppedVariables lead to programs outside of the sandbox, or to places that are not in it.
+var droppedVariables = []string{
+	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY",
+	"WAYLAND_SOCKET", "XAUTHORITY", "ICEAUTHORITY", "SESSION_MANAGER", "XDG_RUNTIME_DIR", "TMUX", "TMUX_PANE", "TMUX_TMPDIR", "STY",
+	"DOCKER_HOST", "CONTAINER_HOST", "GNOME_KEYRING_CONTROL", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "WSL_INTEROP", "TMPDIR", "TEMP", "TMP",
+}
+
+// Environment returns a copy of env without the variables that lead out of the sandbox.
+func (b *Box) Environment(env map[string]string) map[string]string {
+	env = maps.Clone(env)
+	for _, name := range droppedVariables {
+		delete(env, name)
+	}
+	return env
+}
+
+// set sets the access of a path, if it exists. The last call for a path wins.
+func (b *Box) set(path string, a access) {
+	if !filepath.IsAbs(path) {
+		return
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil && real != "/" {
+		b.dirs[real] = a
+	}
+}
+
+// show keeps a path readable that is in a hidden directory.
+func (b *Box) show(path string) {
+	if real, err := filepath.EvalSymlinks(path); err == nil && b.access(real) == hidden {
+		b.dirs[real] = readOnly
+		if path = filepath.Clean(path); path != real && b.access(path) == hidden {
+			b.dirs[path] = readOnly // bwrap makes it a file
+		}
+	}
+}
+
+// access returns the access of a path without links: that of the deepest listed directory above it.
+func (b *Box) access(path string) access {
+	for ; ; path = filepath.Dir(path) {
+		if a, listed := b.dirs[path]; listed {
+			return a
+		}
+		if path == filepath.Dir(path) {
+			return readOnly
+		}
+	}
+}
+
+// CanRead reports whether the agent sees a path, which must be absolute and free of links.
+func (b *Box) CanRead(path string) bool { return b.access(path) != hidden }
+
+// CanWrite reports whether the agent may write a path, which must be absolute and free of links.
+func (b *Box) CanWrite(path string) bool { return b.access(path) == writable }
+
+// protectGit makes the repository of a directory read-only, except for what a commit in a linked
+// worktree writes. A repository's own directory stays read-only as a whole: git needs to make files
+// in it, and one of them, commondir, would make git read a configuration of the agent's choice.
+func (b *Box) protectGit(dir string) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil
+	}
+	link := filepath.Join(dir, ".git")
+	info, err := os.Lstat(link)
+	if err != nil {
+		return nil
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
+		// A link cannot be a mount point, and the agent could replace it.
+		return fmt.Errorf("%s is a symbolic link, which the sandbox cannot protect: use a worktree (--worktree)", link)
+	}
+	b.dirs[link] = readOnly
+	if info.IsDir() {
+		return nil
+	}
+	own, common, ok := worktreeOf(link)
+	if !ok {
+		return nil
+	}
+	b.dirs[common] = readOnly // it may be in a hidden directory
+	b.dirs[own] = writable
+	for _, name := range []string{"objects", "refs", "logs", "reftable"} {
+		if name == "logs" {
+			if err := os.Mkdir(filepath.Join(common, name), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
+				return err
+			}
+		}
+		b.set(filepath.Join(common, name), writable)
+	}
+	// git reads its configuration by these.
+	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
+		path := filepath.Join(own, name)
+		if name == "config.worktree" {
+			f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+			if err != nil {
+				return fmt.Errorf("cannot protect the configuration of the worktree: %w", err)
+			}
+			f.Close()
+		}
+		b.dirs[path] = readOnly
+	}
+	return nil
+}
+
+// worktreeOf returns the git directory of a linked worktree and that of its repository, by the
+// worktree's .git file. The link must be mutual, as git makes it: the project may have come with a
+// file that leads elsewhere.
+func worktreeOf(link string) (own, common string, ok bool) {
+	text, err := os.ReadFile(link)
+	name, isLink := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	if err != nil || !isLink {
+		return "", "", false
+	}
+	if own, err = resolved(filepath.Dir(link), name); err != nil {
+		return "", "", false
+	}
+	back, err := os.ReadFile(filepath.Join(own, "gitdir"))
+	if err != nil {
+		return "", "", false
+	}
+	if there, err := resolved(own, strings.TrimSpace(string(back))); err != nil || there != link {
+		return "", "", false
+	}
+	text, err = os.ReadFile(filepath.Join(own, "commondir"))
+	if err != nil {
+		return "", "", false
+	}
+	if common, err = resolved(own, strings.TrimSpace(string(text))); err != nil {
+		return "", "", false
+	}
+	return own, common, filepath.Dir(own) == filepath.Join(common, "worktrees")
+}
+
+// resolved returns a name in a directory as an absolute path without links.
+func resolved(dir, name string) (string, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	return filepath.EvalSymlinks(name)
+}
+
+// Command returns the command line of a program in the sandbox. bwrap writes the ID of the sandbox's
+// first process to the descriptor info, as the member child-pid of a JSON object.
+func (b *Box) Command(path string, argv []string, cwd string, info int) []string {
+	command := append(b.options(), "--info-fd", strconv.Itoa(info), "--chdir", cmp.Or(cwd, "/"), "--", path)
+	return append(command, argv[1:]...)
+}
+
+// options returns bwrap and its options, except for the program.
+func (b *Box) options() []string {
+	args := append([]string{b.program}, basis(b.level)...)
+	var seal []string
+	for _, path := range slices.Sorted(maps.Keys(b.dirs)) { // a directory comes before what is in it
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // it was removed
+		}
+		switch a := b.dirs[path]; {
+		case a == hidden && b.access(filepath.Dir(path)) == hidden: // already
+		case a == writable:
+			args = append(args, "--bind", path, path)
+		case a == readOnly:
+			args = append(args, "--ro-bind", path, path)
+		case !info.IsDir():
+			args = append(args, "--dev-bind", "/dev/null", path)
+		case path == "/tmp" || path == "/var/tmp":
+			args = append(args, "--perms", "1777", "--tmpfs", path)
+		default:
+			args = append(args, "--tmpfs", path)
+			seal = append(seal, "--remount-ro", path) // last: bwrap makes directories in it
+		}
+	}
+	return append(args, seal...)
+}
+
+// basis returns the options that every sandbox of a level has.
+func basis(level string) []string {
+	args := []string{
+		"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+		"--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL",
+	}
+	if level != domain.SandboxWorkspace {
+		args = append(args, "--unshare-net")
+	}
+	return args
+}
+
+// homesOf returns the home directories of the user, without links: by the environment of the agent and
+// of this process, and by the system's list of users.
+func homesOf(env map[string]string) (homes []string) {
+	names := []string{env["HOME"], os.Getenv("HOME")}
+	if u, err := user.Current(); err == nil {
+		names = append(names, u.HomeDir)
+	}
+	for _, name := range names {
+		if !filepath.IsAbs(name) {
+			continue
+		}
+		if home, err := filepath.EvalSymlinks(name); err == nil && home != "/" && !slices.Contains(homes, home) {
+			homes = append(homes, home)
+		}
+	}
+	return homes
+}
+
+// within reports whether path is dir or below it.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// ownProgram returns this program, which agents may run: duet-rpc.
+func ownProgram() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return self
+}
