@@ -72,6 +72,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.TurnInSession{}, err
 	}
+	spec.Settings.Sandbox = domain.StrongerSandbox(spec.Settings.Sandbox, agent.Sandbox)
+	if _, err := h.sandboxOf(ctx, spec.Settings, agent, nil); err != nil {
+		return domain.TurnInSession{}, err
+	}
 	if spec.Once {
 		done, err := h.launches.begin(ctx, spec.CallerID, spec.wait)
 		if err != nil {
@@ -108,6 +112,12 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 		if spec.Agent != "" && spec.Agent != session.Agent {
 			return domain.Invalid("agent", "the agent of this session, or none",
 				fmt.Sprintf("%q", spec.Agent), session.Agent)
+		}
+		if level := domain.StrongerSandbox(session.Settings.Sandbox, spec.Settings.Sandbox); level != session.Settings.Sandbox {
+			session.Settings.Sandbox = level
+			if err := t.UpdateSession(session); err != nil {
+				return err
+			}
 		}
 		turn.Agent = session.Agent
 		if clientenv.IsRestricted(ctx) && session.Agent != agent.Name {
