@@ -48,8 +48,8 @@ type Place struct {
 	Env         map[string]string
 }
 
-// New makes the sandbox of an agent. It creates an empty config.worktree in the git directory of a
-// worktree that has none, so that the agent cannot. An error says why an agent cannot be confined to
+// New makes the sandbox of an agent. It makes a few files in the git directories of a worktree
+// that are missing, empty, so that the agent cannot make them. An error says why an agent cannot be confined to
 // a directory: the directory contains the home directory, or is one that the sandbox hides.
 func New(spec catalog.Sandbox, at Place) (*Box, error) {
 	b := &Box{program: spec.Program, level: spec.Level, dirs: make(map[string]access)}
@@ -105,7 +105,7 @@ func New(spec catalog.Sandbox, at Place) (*Box, error) {
 			b.dirs[real] = writable
 		}
 	}
-	for _, dir := range dirs {
+	for _, dir := range append(dirs, spec.Write...) {
 		if err := b.protectGit(dir); err != nil {
 			return nil, err
 		}
@@ -213,26 +213,52 @@ func (b *Box) protectGit(dir string) error {
 	}
 	b.dirs[common] = readOnly // it may be in a hidden directory
 	b.dirs[own] = writable
-	for _, name := range []string{"objects", "refs", "logs", "reftable"} {
-		if name == "logs" {
-			if err := os.Mkdir(filepath.Join(common, name), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
-				return err
-			}
-		}
+	for _, name := range []string{"objects", "reftable"} {
 		b.set(filepath.Join(common, name), writable)
 	}
-	// git reads its configuration by these.
-	for _, name := range []string{"commondir", "gitdir", "config.worktree"} {
-		path := filepath.Join(own, name)
-		if name == "config.worktree" {
-			f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
-			if err != nil {
-				return fmt.Errorf("cannot protect the configuration of the worktree: %w", err)
-			}
+	branch := "refs/heads/"
+	head, _ := os.ReadFile(filepath.Join(own, "HEAD"))
+	if name, isBranch := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); isBranch && strings.HasPrefix(name, branch) && filepath.IsLocal(name) {
+		branch = name
+		// git appends to reflogs through links, so the agent gets files that it cannot replace.
+		if err := b.makeFile(common, "logs/"+branch, writable); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(common, filepath.Dir(branch)), 0o777); err != nil {
+		return err
+	}
+	b.set(filepath.Join(common, filepath.Dir(branch)), writable)
+	if err := b.makeFile(own, "logs/HEAD", writable); err != nil {
+		return err
+	}
+	b.dirs[filepath.Join(own, "logs")] = readOnly
+	if err := b.makeFile(own, "config.worktree", readOnly); err != nil {
+		return err
+	}
+	for _, name := range []string{"commondir", "gitdir"} { // git finds its configuration by these
+		b.dirs[filepath.Join(own, name)] = readOnly
+	}
+	return nil
+}
+
+// makeFile sets the access of a file of git, which it makes if it is missing.
+func (b *Box) makeFile(dir, name string, a access) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	err := os.MkdirAll(filepath.Dir(path), 0o777)
+	if _, missing := os.Lstat(path); err == nil && missing != nil {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
 			f.Close()
 		}
-		b.dirs[path] = readOnly
 	}
+	if real, missing := filepath.EvalSymlinks(path); err == nil && (missing != nil || real != path) {
+		err = errors.New("a link is in its place")
+	}
+	if err != nil {
+		return fmt.Errorf("cannot protect %s: %w", path, err)
+	}
+	b.dirs[path] = a
 	return nil
 }
 
