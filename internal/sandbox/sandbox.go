@@ -57,7 +57,7 @@ func New(spec catalog.Sandbox, at Place) (*Box, error) {
 		return nil, fmt.Errorf("the sandbox %q is unknown here", spec.Level)
 	}
 	homes := homesOf(at.Env)
-	for _, dir := range []string{"/tmp", "/var/tmp", "/run", "/var/run", "/mnt/wslg", at.Env["XDG_RUNTIME_DIR"], os.Getenv("XDG_RUNTIME_DIR")} {
+	for _, dir := range []string{"/dev", "/tmp", "/var/tmp", "/run", "/var/run", "/mnt/wslg", at.Env["XDG_RUNTIME_DIR"], os.Getenv("XDG_RUNTIME_DIR")} {
 		b.set(dir, hidden)
 	}
 	for _, home := range homes {
@@ -316,7 +316,7 @@ func (b *Box) options() []string {
 			continue // it was removed
 		}
 		switch a := b.dirs[path]; {
-		case a == hidden && b.access(filepath.Dir(path)) == hidden: // already
+		case a == hidden && (b.access(filepath.Dir(path)) == hidden || path == "/dev"): // already
 		case a == writable:
 			args = append(args, "--bind", path, path)
 		case a == readOnly:
