@@ -45,7 +45,7 @@ func Find(ctx context.Context, level string) (program string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append(basis(level), "--tmpfs", "/tmp", "--", "/bin/sh", "-c", "exit 0")...)
+	cmd := exec.CommandContext(ctx, program, append(basis(level), "--perms", "1777", "--tmpfs", "/tmp", "--", "/bin/sh", "-c", "exit 0")...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = time.Second
@@ -71,6 +71,8 @@ func refused(message string) error {
 func remedy(said string) string {
 	const otherwise = "; or start the session without a sandbox"
 	switch {
+	case strings.Contains(said, "Unknown option"):
+		return "install bubblewrap 0.5 or newer" + otherwise
 	case strings.Contains(said, "mount proc"):
 		return "a container may not mount /proc; docker needs --security-opt systempaths=unconfined, podman --security-opt unmask=ALL" + otherwise
 	case setting("kernel/apparmor_restrict_unprivileged_userns") == "1":

@@ -184,7 +184,7 @@ func (l *Listener) isOurs(conn net.Conn) bool {
 			return true
 		}
 		conn.Close()
-		l.logger.Warn("a client in a sandbox is refused", "path", l.path)
+		l.logger.Warn("a client is refused: it runs in a sandbox, or has ended", "path", l.path)
 		return false
 	}
 	defer conn.Close()
