@@ -112,7 +112,7 @@ func builtIns() []builtIn {
 			envFrom: []string{"KIMI_*", "MOONSHOT_*"},
 			signIn:  []string{"KIMI_API_KEY", "KIMI_MODEL_API_KEY", "MOONSHOT_API_KEY"},
 			install: "npm install -g @moonshot-ai/kimi-code", node: 22,
-			writes: []string{"$HOME/.kimi/", "$HOME/.kimi-code/"},
+			writes: []string{"$HOME/.kimi-code/"},
 		},
 		{
 			name: "copilot", title: "GitHub Copilot CLI", command: []string{"copilot", "--acp"},

@@ -73,7 +73,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 		return domain.TurnInSession{}, err
 	}
 	spec.Settings.Sandbox = domain.StrongerSandbox(spec.Settings.Sandbox, agent.Sandbox)
-	if _, err := h.sandboxOf(ctx, spec.Settings, agent, nil); err != nil {
+	if _, _, err := findSandbox(ctx, spec.Settings, agent); err != nil {
 		return domain.TurnInSession{}, err
 	}
 	if spec.Once {

@@ -11,19 +11,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
-// sandboxOf returns the sandbox in which an agent runs that a session's settings and its configuration
-// require; nil if neither does. Errors are of [domain.KindSandbox]: nothing may run then.
-func (h *Hub) sandboxOf(ctx context.Context, of domain.Settings, agent config.Agent, client clientenv.Environment) (*catalog.Sandbox, error) {
-	level := domain.StrongerSandbox(of.Sandbox, agent.Sandbox)
-	if level == "" {
-		return nil, nil
-	}
-	if agent.Driver == config.DriverExecutor {
-		return nil, &domain.Error{Kind: domain.KindSandbox, Message: fmt.Sprintf(
+// findSandbox returns the level of the sandbox in which an agent runs that a session's settings and its
+// configuration require, and the path of bwrap; "" if neither requires one. Errors are of
+// [domain.KindSandbox]: nothing may run then.
+func findSandbox(ctx context.Context, of domain.Settings, agent config.Agent) (level, program string, err error) {
+	level = domain.StrongerSandbox(of.Sandbox, agent.Sandbox)
+	switch {
+	case level == "":
+		return "", "", nil
+	case agent.Driver == config.DriverExecutor:
+		return "", "", &domain.Error{Kind: domain.KindSandbox, Message: fmt.Sprintf(
 			"%s cannot run in a sandbox: it is a third-party executor, which starts its agents itself; take another agent", agent.Name)}
 	}
-	program, err := sandbox.Find(ctx, level)
-	if err != nil {
+	program, err = sandbox.Find(ctx, level)
+	return level, program, err
+}
+
+// sandboxOf returns the sandbox in which an agent runs for a client; nil for none. Errors are those of
+// findSandbox.
+func (h *Hub) sandboxOf(ctx context.Context, of domain.Settings, agent config.Agent, client clientenv.Environment) (*catalog.Sandbox, error) {
+	level, program, err := findSandbox(ctx, of, agent)
+	if err != nil || level == "" {
 		return nil, err
 	}
 	box := &catalog.Sandbox{Level: level, Program: program, Write: agent.SandboxWrites(agent.Variables(client, h.opts.Getenv))}
@@ -33,7 +41,7 @@ func (h *Hub) sandboxOf(ctx context.Context, of domain.Settings, agent config.Ag
 	return box, nil
 }
 
-// checkSandbox returns the error of sandboxOf for a session that a turn continues, before anything is
+// checkSandbox returns the error of findSandbox for a session that a turn continues, before anything is
 // stored. It leaves other errors to the caller.
 func (h *Hub) checkSandbox(ctx context.Context, spec ContinueSpec) error {
 	s, err := h.query.Turn(ctx, spec.From)
@@ -51,6 +59,6 @@ func (h *Hub) checkSandbox(ctx context.Context, spec ContinueSpec) error {
 	if err != nil {
 		return nil
 	}
-	_, err = h.sandboxOf(ctx, settings, agent, nil)
+	_, _, err = findSandbox(ctx, settings, agent)
 	return err
 }

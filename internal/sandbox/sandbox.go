@@ -116,14 +116,19 @@ func New(spec catalog.Sandbox, at Place) (*Box, error) {
 	return b, nil
 }
 
-// secrets are the files and directories of a home directory that the sandbox hides.
+// secrets are the files and directories of a home directory that the sandbox hides: keys and logins, and
+// the sockets and keys of programs that would act outside of the sandbox.
 var secrets = []string{
-	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".password-store", ".pgpass",
-	".my.cnf", ".vault-token", ".terraform.d", ".oci", ".Xauthority", ".ICEauthority", ".cargo/credentials.toml", ".cargo/credentials",
-	".config/gcloud", ".config/gh", ".config/git/credentials", ".config/op", ".config/containers/auth.json", ".config/systemd",
-	".local/share/keyrings", ".local/share/kwalletd", ".1password", ".config/1Password", ".config/Bitwarden", ".config/rclone",
+	".ssh", ".gnupg", ".password-store", ".netrc", ".pgpass", ".my.cnf", ".vault-token", ".Xauthority", ".ICEauthority",
+	".git-credentials", ".config/git/credentials", ".git-credential-cache", ".cache/git/credential", ".config/gh", ".config/hub", ".config/glab-cli",
+	".npmrc", ".pypirc", ".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".cache/huggingface/token",
+	".aws", ".azure", ".config/gcloud", ".boto", ".s3cfg", ".oci", ".fly", ".config/doctl", ".config/rclone", ".terraform.d",
+	".kube", ".minikube", ".docker", ".config/containers/auth.json", ".colima", ".lima", ".rd",
+	".local/share/keyrings", ".local/share/kwalletd", ".config/op", ".1password", ".config/1Password", ".config/Bitwarden",
 	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
-	".config/vivaldi", ".config/opera", "snap/firefox", ".var/app",
+	".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium", ".var/app",
+	".emacs.d/server", ".config/emacs/server", ".screen", ".local/share/jupyter/runtime",
+	".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".psql_history", ".python_history",
 }
 
 // secretVariables name files that the sandbox hides.
