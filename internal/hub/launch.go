@@ -49,7 +49,7 @@ type LaunchSpec struct {
 	SessionAlias string // the caller's id of the session; prompts with the same id share it
 	CallerID     string // the caller's id of this turn; must be new
 	Once         bool   // a launch whose CallerID has a turn returns that turn
-	// Waiting, if set, is called before the launch waits for git or for another launch.
+	// Waiting, if set, is called before the launch waits for git, for bwrap or for another launch.
 	Waiting func()
 
 	Chat bool // in the project's chat, which SessionAlias and SessionUUID cannot name
@@ -73,7 +73,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 		return domain.TurnInSession{}, err
 	}
 	spec.Settings.Sandbox = domain.StrongerSandbox(spec.Settings.Sandbox, agent.Sandbox)
-	if _, _, err := findSandbox(ctx, spec.Settings, agent); err != nil {
+	if spec.Settings.Sandbox != "" {
+		spec.wait() // the first use of a sandbox runs a program
+	}
+	if _, _, err := h.findSandbox(ctx, spec.Settings, agent); err != nil {
 		return domain.TurnInSession{}, err
 	}
 	if spec.Once {

@@ -14,7 +14,7 @@ import (
 // findSandbox returns the level of the sandbox in which an agent runs that a session's settings and its
 // configuration require, and the path of bwrap; "" if neither requires one. Errors are of
 // [domain.KindSandbox]: nothing may run then.
-func findSandbox(ctx context.Context, of domain.Settings, agent config.Agent) (level, program string, err error) {
+func (h *Hub) findSandbox(ctx context.Context, of domain.Settings, agent config.Agent) (level, program string, err error) {
 	level = domain.StrongerSandbox(of.Sandbox, agent.Sandbox)
 	switch {
 	case level == "":
@@ -23,14 +23,14 @@ func findSandbox(ctx context.Context, of domain.Settings, agent config.Agent) (l
 		return "", "", &domain.Error{Kind: domain.KindSandbox, Message: fmt.Sprintf(
 			"%s cannot run in a sandbox: it is a third-party executor, which starts its agents itself; take another agent", agent.Name)}
 	}
-	program, err = sandbox.Find(ctx, level)
+	program, err = sandbox.Find(ctx, level, append([]string{h.opts.Root, h.opts.WorktreesDir}, agent.SandboxWrite...)...)
 	return level, program, err
 }
 
 // sandboxOf returns the sandbox in which an agent runs for a client; nil for none. Errors are those of
 // findSandbox.
 func (h *Hub) sandboxOf(ctx context.Context, of domain.Settings, agent config.Agent, client clientenv.Environment) (*catalog.Sandbox, error) {
-	level, program, err := findSandbox(ctx, of, agent)
+	level, program, err := h.findSandbox(ctx, of, agent)
 	if err != nil || level == "" {
 		return nil, err
 	}
@@ -59,6 +59,6 @@ func (h *Hub) checkSandbox(ctx context.Context, spec ContinueSpec) error {
 	if err != nil {
 		return nil
 	}
-	_, _, err = findSandbox(ctx, settings, agent)
+	_, _, err = h.findSandbox(ctx, settings, agent)
 	return err
 }

@@ -22,15 +22,16 @@ const probeTime = 10 * time.Second
 var proven sync.Map
 
 // Find finds bwrap on the PATH of this process and runs a program in a sandbox of a level, once. It
-// returns the path of bwrap. The error is a *domain.Error of [domain.KindSandbox], with the reason and
+// ignores what is in the directories avoid, which agents may write. It returns the path of bwrap. The error is a *domain.Error of [domain.KindSandbox], with the reason and
 // what to do.
-func Find(ctx context.Context, level string) (program string, err error) {
+func Find(ctx context.Context, level string, avoid ...string) (program string, err error) {
 	if runtime.GOOS != "linux" {
 		return "", refused("a sandbox needs Linux, and this is " + runtime.GOOS +
 			": start the session without a sandbox, or on a host that runs Linux (docs/hosts.md)")
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if found, err := exec.LookPath(filepath.Join(dir, "bwrap")); err == nil && filepath.IsAbs(dir) {
+		found, err := exec.LookPath(filepath.Join(dir, "bwrap"))
+		if err == nil && filepath.IsAbs(dir) && !isIn(avoid, dir) && !isIn(avoid, found) {
 			program = found
 			break
 		}
@@ -61,6 +62,20 @@ func Find(ctx context.Context, level string) (program string, err error) {
 	}
 	proven.Store(key, nil)
 	return program, nil
+}
+
+// isIn reports whether a path leads to one of the directories or below.
+func isIn(dirs []string, path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return true
+	}
+	for _, dir := range dirs {
+		if dir, err := filepath.EvalSymlinks(dir); err == nil && within(dir, real) {
+			return true
+		}
+	}
+	return false
 }
 
 func refused(message string) error {

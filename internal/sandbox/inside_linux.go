@@ -8,10 +8,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Inside reports whether a process runs in a sandbox of Duet, or has ended, so that no one can say.
-// A process in a sandbox is in another PID namespace than this one. It cannot leave that, and it
-// descends from bwrap, which has the mark of an agent in its environment. A container is no sandbox:
-// its first ancestor here has no mark. An ID of 0, a process outside of this container, is not inside.
+// Inside reports whether a process runs in a sandbox of Duet. It also returns true for a process that
+// has ended: a process in a sandbox could connect, pass the connection on and end.
+//
+// A process in a sandbox is in another PID namespace than this one, which it cannot leave. It descends
+// from bwrap, which has the mark of an agent in its environment. A container is no sandbox: its first
+// ancestor here has no mark. The ID 0 is a process outside of this container, and not inside.
 func Inside(pid int) bool {
 	own, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {

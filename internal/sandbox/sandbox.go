@@ -48,9 +48,9 @@ type Place struct {
 	Env         map[string]string
 }
 
-// New makes the sandbox of an agent. It makes a few files in the git directories of a worktree
-// that are missing, empty, so that the agent cannot make them. An error says why an agent cannot be confined to
-// a directory: the directory contains the home directory, or is one that the sandbox hides.
+// New makes the sandbox of an agent. It makes a few files in the git directories of a worktree that are
+// missing, empty, so that the agent cannot make them. An error says why an agent cannot be confined to a
+// directory: it contains the home directory, the sandbox hides it, or the agent may have made it a link.
 func New(spec catalog.Sandbox, at Place) (*Box, error) {
 	b := &Box{program: spec.Program, level: spec.Level, dirs: make(map[string]access)}
 	if !slices.Contains(domain.SandboxLevels(), spec.Level) || !filepath.IsAbs(spec.Program) {
@@ -110,10 +110,52 @@ func New(spec catalog.Sandbox, at Place) (*Box, error) {
 			return nil, err
 		}
 	}
+	for _, dir := range append(dirs, spec.Write...) {
+		if link := b.linkOfAgent(dir); link != "" {
+			return nil, fmt.Errorf("%s is a link in a directory that the agent may write: name the directory that it leads to", link)
+		}
+	}
+	b.pin()
 	for _, path := range append(at.Programs, ownProgram()) {
 		b.show(path)
 	}
 	return b, nil
+}
+
+// linkOfAgent returns the first link in a path that the agent could have put there, in an earlier turn;
+// "" if there is none.
+func (b *Box) linkOfAgent(path string) string {
+	const mostLinks = 255
+	rest, at := strings.Split(filepath.Clean(path), "/"), "/"
+	for links := 0; len(rest) > 0; rest = rest[1:] {
+		next := filepath.Join(at, rest[0])
+		to, err := os.Readlink(next)
+		if err != nil { // no link
+			at = next
+			continue
+		}
+		if links++; b.access(at) == writable || links > mostLinks {
+			return next
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append([]string{""}, append(strings.Split(to, "/"), rest[1:]...)...)
+	}
+	return ""
+}
+
+// pin makes each directory between a writable one and a protected path in it a mount point. The agent
+// cannot rename a mount point, and with it what is below.
+func (b *Box) pin() {
+	for path, a := range maps.Clone(b.dirs) {
+		for dir := filepath.Dir(path); a != writable && b.access(dir) == writable; dir = filepath.Dir(dir) {
+			if _, listed := b.dirs[dir]; listed {
+				break
+			}
+			b.dirs[dir] = writable
+		}
+	}
 }
 
 // secrets are the files and directories of a home directory that the sandbox hides: keys and logins, and
@@ -191,6 +233,9 @@ func (b *Box) CanRead(path string) bool { return b.access(path) != hidden }
 // CanWrite reports whether the agent may write a path, which must be absolute and free of links.
 func (b *Box) CanWrite(path string) bool { return b.access(path) == writable }
 
+// branches is the directory of the branches of Duet's worktrees in a git directory.
+const branches = "refs/heads/duet"
+
 // protectGit makes the repository of a directory read-only, except for what a commit in a linked
 // worktree writes. A repository's own directory stays read-only as a whole: git needs to make files
 // in it, and one of them, commondir, would make git read a configuration of the agent's choice.
@@ -216,24 +261,28 @@ func (b *Box) protectGit(dir string) error {
 	if !ok {
 		return nil
 	}
+	// The agent may have written HEAD. On another branch than Duet's it cannot commit.
+	head, err := os.ReadFile(filepath.Join(own, "HEAD"))
+	branch := strings.TrimPrefix(strings.TrimSpace(string(head)), "ref: ")
+	if err != nil || !strings.HasPrefix(branch, branches+"/") || filepath.Clean(branch) != branch {
+		return nil
+	}
+	refs := filepath.Join(common, branches)
+	if err := os.MkdirAll(refs, 0o777); err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(refs); err != nil || real != refs {
+		return fmt.Errorf("cannot protect %s: a link is in its place", refs)
+	}
 	b.dirs[common] = readOnly // it may be in a hidden directory
-	b.dirs[own] = writable
+	b.dirs[own], b.dirs[refs] = writable, writable
 	for _, name := range []string{"objects", "reftable"} {
 		b.set(filepath.Join(common, name), writable)
 	}
-	branch := "refs/heads/"
-	head, _ := os.ReadFile(filepath.Join(own, "HEAD"))
-	if name, isBranch := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: "); isBranch && strings.HasPrefix(name, branch) && filepath.IsLocal(name) {
-		branch = name
-		// git appends to reflogs through links, so the agent gets files that it cannot replace.
-		if err := b.makeFile(common, "logs/"+branch, writable); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(filepath.Join(common, filepath.Dir(branch)), 0o777); err != nil {
+	// git appends to reflogs through links, so the agent gets files that it cannot replace.
+	if err := b.makeFile(common, "logs/"+branch, writable); err != nil {
 		return err
 	}
-	b.set(filepath.Join(common, filepath.Dir(branch)), writable)
 	if err := b.makeFile(own, "logs/HEAD", writable); err != nil {
 		return err
 	}

@@ -96,10 +96,61 @@ func TestGitFileMustBeThatOfAWorktree(t *testing.T) {
 	}
 	assert.FileExists(t, filepath.Join(own, "config.worktree"), "the agent cannot make it")
 
+	// The agent may have written HEAD, and links beside its branch.
+	head := filepath.Join(own, "HEAD")
+	require.NoError(t, os.Symlink(s.home, filepath.Join(elsewhere, "refs", "heads", "duet", "out")))
+	for _, name := range []string{"refs/heads/main", "refs/heads/duet/../../../config", "refs/heads/duet/../main", "refs/heads/duet/out/x"} {
+		require.NoError(t, os.WriteFile(head, []byte("ref: "+name+"\n"), 0o600))
+		box, err = s.box(s.project)
+		require.NoError(t, err, name)
+		for _, path := range []string{elsewhere + "/config", elsewhere + "/refs/heads/main", s.home + "/x", s.home + "/.bashrc"} {
+			assert.False(t, box.CanWrite(path), "%s: %s", name, path)
+		}
+	}
+
 	require.NoError(t, os.Remove(link))
 	require.NoError(t, os.Symlink(elsewhere, link))
 	_, err = s.box(s.project)
 	assert.ErrorContains(t, err, "symbolic link")
+}
+
+// A directory that the agent replaced by a link in an earlier turn opens nothing.
+func TestLinksOfTheAgentAreRefused(t *testing.T) {
+	s := newSite(t)
+	other := filepath.Join(s.home, "other")
+	require.NoError(t, os.MkdirAll(filepath.Join(other, "sub"), 0o700))
+	link := filepath.Join(s.project, "link")
+	require.NoError(t, os.Symlink(other, link))
+	alias := filepath.Join(s.home, "alias")
+	require.NoError(t, os.Symlink(s.project, alias))
+	make := func(root, cwd string, more ...string) error {
+		spec := catalog.Sandbox{Level: domain.SandboxWorkspace, Program: "/usr/bin/bwrap"}
+		_, err := sandbox.New(spec, sandbox.Place{Root: root, CWD: cwd, Directories: more, Env: map[string]string{"HOME": s.home}})
+		return err
+	}
+	require.NoError(t, make(s.project, s.project))
+	require.NoError(t, make(alias, alias), "a link outside")
+	for _, err := range []error{
+		make(s.project, link), make(s.project, filepath.Join(link, "sub")), make(s.project, filepath.Join(alias, "link", "sub")),
+		make(s.project, s.project, link), make(s.project, s.project, "link/sub"),
+	} {
+		assert.ErrorContains(t, err, "is a link in a directory that the agent may write")
+	}
+	_, err := s.box(s.project, link)
+	assert.ErrorContains(t, err, "is a link in a directory that the agent may write", "sandbox_write")
+}
+
+// The agent cannot rename a directory around a protected path: it is a mount point.
+func TestParentsOfProtectedPathsArePinned(t *testing.T) {
+	s := newSite(t)
+	s.own = filepath.Join(s.project, "a", "b", "state")
+	require.NoError(t, os.MkdirAll(s.own, 0o700))
+	box, err := s.box(s.project)
+	require.NoError(t, err)
+	command := strings.Join(box.Command("/bin/true", []string{"true"}, s.project, 3), " ")
+	for _, dir := range []string{s.project, filepath.Join(s.project, "a"), filepath.Join(s.project, "a", "b")} {
+		assert.Contains(t, command, "--bind "+dir+" "+dir+" ")
+	}
 }
 
 func TestEnvironmentLeadsNowhereElse(t *testing.T) {
@@ -142,4 +193,6 @@ func TestFindSaysWhyThereIsNoSandbox(t *testing.T) {
 	assert.True(t, strings.HasSuffix(found, "/bwrap"))
 	_, err = sandbox.Find(t.Context(), domain.SandboxOffline)
 	assert.Error(t, err, "each level is tried")
+	_, err = sandbox.Find(t.Context(), domain.SandboxWorkspace, filepath.Dir(found))
+	assert.ErrorContains(t, err, "install the package bubblewrap", "an agent can write there")
 }
