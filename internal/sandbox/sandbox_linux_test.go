@@ -71,9 +71,10 @@ func TestGitFileMustBeThatOfAWorktree(t *testing.T) {
 	elsewhere := filepath.Join(s.home, "elsewhere")
 	own := filepath.Join(elsewhere, "worktrees", "w")
 	require.NoError(t, os.MkdirAll(own, 0o700))
-	link := filepath.Join(s.project, ".git")
+	link, another := filepath.Join(s.project, ".git"), filepath.Join(s.home, "another")
+	require.NoError(t, os.WriteFile(another, nil, 0o600))
 	for name, text := range map[string]string{
-		link: "gitdir: " + own + "\n", filepath.Join(own, "commondir"): "../..\n", filepath.Join(own, "gitdir"): "/another/.git\n",
+		link: "gitdir: " + own + "\n", filepath.Join(own, "commondir"): "../..\n", filepath.Join(own, "gitdir"): another + "\n",
 		filepath.Join(own, "HEAD"): "ref: refs/heads/duet/w\n",
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
@@ -103,7 +104,7 @@ func TestGitFileMustBeThatOfAWorktree(t *testing.T) {
 		require.NoError(t, os.WriteFile(head, []byte("ref: "+name+"\n"), 0o600))
 		box, err = s.box(s.project)
 		require.NoError(t, err, name)
-		for _, path := range []string{elsewhere + "/config", elsewhere + "/refs/heads/main", s.home + "/x", s.home + "/.bashrc"} {
+		for _, path := range []string{elsewhere + "/config", elsewhere + "/refs/heads/main", elsewhere + "/logs/refs/heads/main", elsewhere + "/logs/config", s.home + "/x", s.home + "/.bashrc"} {
 			assert.False(t, box.CanWrite(path), "%s: %s", name, path)
 		}
 	}

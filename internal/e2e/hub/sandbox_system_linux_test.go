@@ -187,6 +187,7 @@ func TestQuestionsInASandbox(t *testing.T) {
 	editor.Approve(question.Data.ApprovalID)
 	editor.Completes(l)
 	assert.Regexp(t, "\\nsandbox +workspace\n", s.Run("session", "show", "1"))
+	assert.Contains(t, s.Run("prompt", "--yes", "editor:selection"), "gave me no server", "its program would reach the daemon")
 	l = editor.Launch("hang", "")
 	editor.AwaitText(l)
 	editor.Interrupt(l)
