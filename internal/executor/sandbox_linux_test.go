@@ -13,18 +13,23 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // confined returns a prompt for the fake agent in a sandbox, and a directory that is outside.
 func confined(t *testing.T, text string) (p catalog.ExecutePromptParams, outside string) {
-	bwrap := testkit.NeedTool(t, "bwrap")
+	testkit.NeedTool(t, "bwrap")
+	bwrap, err := sandbox.Find(t.Context(), domain.SandboxWorkspace)
+	if err != nil {
+		testkit.SkipMissing(t, err.Error())
+	}
 	p = prompt(t, "plain", text)
 	base := "/var" // not /tmp, which is private in the sandbox
 	if os.Getuid() != 0 {
 		base = os.Getenv("HOME")
 	}
-	outside, err := os.MkdirTemp(base, ".duet-outside-")
+	outside, err = os.MkdirTemp(base, ".duet-outside-")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(outside) })
 	p.Launch.Sandbox = &catalog.Sandbox{Level: domain.SandboxWorkspace, Program: bwrap}

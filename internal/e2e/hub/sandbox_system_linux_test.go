@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
@@ -23,6 +25,9 @@ import (
 // Its home and its project are outside of /tmp, which is private in a sandbox.
 func sandboxSite(t *testing.T, config string) (s *e2e.Site, other string) {
 	testkit.NeedTool(t, "bwrap")
+	if _, err := sandbox.Find(t.Context(), domain.SandboxOffline); err != nil {
+		testkit.SkipMissing(t, err.Error())
+	}
 	testkit.NeedTool(t, "python3")
 	s = e2e.NewSite(t, plainAgent+config)
 	base := "/var"
