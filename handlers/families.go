@@ -39,7 +39,7 @@ func nativeCodes() map[string]protocol.Code {
 		codeRefused: {
 			domain.KindBadState, domain.KindAlreadyDecided, domain.KindSetting, domain.KindNotOffered, domain.KindNeedsTerminal, domain.KindNoAPIKey,
 			domain.KindChangedSince, domain.KindNotKept, domain.KindOutside, domain.KindConflict, domain.KindOverlap, domain.KindLosses,
-			domain.KindTerminalTaken, domain.KindTerminalReadOnly, domain.KindPermissionDenied, domain.KindTaskCancelled, domain.KindNavigation,
+			domain.KindSandbox, domain.KindTerminalTaken, domain.KindTerminalReadOnly, domain.KindPermissionDenied, domain.KindTaskCancelled, domain.KindNavigation,
 		},
 		codeFailed: {
 			domain.KindExecutor, domain.KindWorktree, domain.KindNotWritable, domain.KindEditor, domain.KindListen, domain.KindMCPServer,

@@ -252,6 +252,7 @@ func applySettings(a protocol.AgentSettings, s *domain.Settings) {
 	setList(&s.AllowedTools, a.AllowedTools)
 	setList(&s.DisallowedTools, a.DisallowedTools)
 	setList(&s.AdditionalDirectories, a.AdditionalDirectories)
+	s.Sandbox = domain.StrongerSandbox(s.Sandbox, string(a.Sandbox))
 	s.MaxTurns = int(a.MaxTurns) // HumanLayer: each session has its own
 	if a.Budget != nil {
 		s.Budget = budgetOf(*a.Budget)

@@ -176,7 +176,7 @@ func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 		CacheReadTokens: protocol.OrNil(tokens.CacheRead), CacheWriteTokens: protocol.OrNil(tokens.CacheWrite),
 		TotalTokens: protocol.OrNil(tokens.Input + tokens.Output), ContextTokens: protocol.OrNil(contextTokens(s.Turn)),
 		ContextSize: protocol.OrNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), Messages: protocol.OrNil(s.Messages),
-		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
+		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions, Sandbox: settings.Sandbox,
 		Archived: s.Session.Archived, AdditionalDirectories: settings.AdditionalDirectories,
 		Progress: s.Progress, Metadata: s.Metadata,
 		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts, Of: s,

@@ -124,6 +124,15 @@ type AgentLaunch struct {
 	Keys              map[string]string `json:"keys,omitempty" doc:"Environment variables, and the service whose key each one holds."`
 	Root              string            `json:"root" doc:"Files outside of this directory are not read or written for the agent."`
 	StateDir          string            `json:"state_dir,omitempty" doc:"The hub's own directory, whose files are never read or written for the agent."`
+	Sandbox           *Sandbox          `json:"sandbox,omitempty" doc:"The sandbox of the agent and of the programs in its terminals. Absent: none."`
+}
+
+// A Sandbox describes the sandbox of an agent. Ours.
+type Sandbox struct {
+	Level   string   `json:"level" doc:"workspace or offline."`
+	Program string   `json:"program" doc:"The path of bwrap."`
+	Write   []string `json:"write,omitempty" doc:"Paths that the agent may write, besides its directories."`
+	Hide    []string `json:"hide,omitempty" doc:"Paths that are empty for the agent, besides those with the user's secrets."`
 }
 
 // Values of AgentLaunch.Files: the file methods of the Agent Client Protocol that an agent is

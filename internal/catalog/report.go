@@ -298,6 +298,7 @@ type RunCommandParams struct {
 	CWD       string            `json:"cwd" doc:"The working directory."`
 	Env       map[string]string `json:"env,omitempty" doc:"Variables in addition to those that every child gets."`
 	Mark      string            `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, which the hub has recorded before."`
+	Sandbox   *Sandbox          `json:"sandbox,omitempty" doc:"The sandbox of the command. Absent: none."`
 }
 
 // RunCommandResult is the outcome of a command. Its process group is gone then, and its output has

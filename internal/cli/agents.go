@@ -321,6 +321,9 @@ func stateOf(a listed) (state, todo string) {
 	case !a.Available:
 		return "not found", a.Install
 	}
+	if a.Sandbox != "" {
+		return "available, " + a.Sandbox + " sandbox", ""
+	}
 	return "available", ""
 }
 

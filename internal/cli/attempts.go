@@ -54,7 +54,9 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	}
 	params := protocol.StartAttemptsParams{
 		Prompt: text, Agents: agents, Title: o.title, WorkingDir: o.cwd, TimeoutMS: milliseconds(o.timeout),
-		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
+		AgentSettings: protocol.AgentSettings{
+			AdditionalDirectories: o.dirs, Budget: o.budget.Budget(), Sandbox: protocol.Sandbox(o.sandbox),
+		},
 		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
 	}
 	launched, _, err := hubclient.AttemptStart(ctx, c, params)
@@ -70,6 +72,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		sessions = append(sessions, session)
 		view.Note(term.Line(session.Name + " · agent " + session.Agent + " · " + protocol.Value(session.Worktree).Branch))
 	}
+	s.recommendSandbox(view.Note, o.yes, sessions[0].Mode, sessions[0].Sandbox)
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
 	attend := func() (interrupted bool, err error) {

@@ -479,6 +479,7 @@ func examineSessions(s *hubprocess.Settings) []finding {
 	list = append(list, checkKeys(c)...)
 	list = append(list, checkVariables(c)...)
 	list = append(list, checkGit(c)...)
+	list = append(list, checkSandbox())
 	list = append(list, checkPreview(c, p.Root)...)
 	list = append(list, checkServers(c, p.Root)...)
 	return append(list, checkSession(s))

@@ -85,6 +85,7 @@ type promptOptions struct {
 	background, wait bool     // leave the questions to other clients
 	steer            bool     // a working agent gets the prompt at once, if it can
 	worktree         *bool    // nil: as configured
+	sandbox          string   // the level; "": as configured
 	agents           []string // for several attempts
 	first            string   // opens a session with this prompt
 	opens            bool     // a prompt in the arguments opens a session, if there is a terminal
@@ -129,6 +130,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.IntVar(&o.priority, "priority", 0, "of prompts that wait for a slot, the one with the highest `N` starts first")
 	f.StringVar(&o.title, "title", "", "call the session `TITLE`")
 	worktreeFlag(cmd, &o.worktree)
+	sandboxFlag(cmd, &o.sandbox)
 	f.StringSliceVar(&o.agents, "agents", nil, agentsUsage)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	f.BoolVar(&o.opens, openFlag, false, "open a session with the prompt")
@@ -291,8 +293,9 @@ type prompting struct {
 	text       string
 	interrupts <-chan os.Signal
 
-	session protocol.Turn // the zero value until it has started
-	hubGone bool          // the hub ended before the turn did, and the user did not stop it
+	session     protocol.Turn // the zero value until it has started
+	recommended bool          // the note about the sandbox was shown, or is not needed
+	hubGone     bool          // the hub ended before the turn did, and the user did not stop it
 }
 
 // attend starts a turn, or continues the turn of a hub that has ended, and shows it to its
@@ -337,6 +340,10 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			return false, err // the turn that has ended may be continued once more
 		}
 		p.session = started
+		if !p.recommended {
+			p.settings.recommendSandbox(p.view.Note, p.options.yes || started.SkipPermissions, started.Mode, started.Sandbox)
+			p.recommended = true
+		}
 	}
 	options := attending(ctx, p.settings, p.interrupts)
 	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
@@ -356,6 +363,9 @@ func leavePrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		started, err := startPrompt(ctx, c, o, text)
 		if err != nil {
 			return err
+		}
+		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil && o.set.mode != "" {
+			s.recommendSandbox(func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }, false, session.Mode, session.Sandbox)
 		}
 		return printStarted(ctx, cmd, s, c, started, o.wait)
 	})
@@ -392,9 +402,11 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	started, _, err = hubclient.SessionStart(ctx, c, protocol.StartParams{
 		Prompt: text, Title: o.title, WorkingDir: o.cwd, Mode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
-		Agent:         cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
-		TimeoutMS:     milliseconds(o.timeout),
-		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
+		Agent:     cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
+		TimeoutMS: milliseconds(o.timeout),
+		AgentSettings: protocol.AgentSettings{
+			AdditionalDirectories: o.dirs, Budget: o.budget.Budget(), Sandbox: protocol.Sandbox(o.sandbox),
+		},
 		PromptContent: o.with.Content(), Gated: o.gates.Gated(), Priority: o.priority,
 	})
 	return started, err
@@ -403,8 +415,8 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 // continuePrompt continues the session that o names.
 func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	next := protocol.NextTurn{
-		TimeoutMS: milliseconds(o.timeout), AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(),
-		Gated: o.gates.Gated(), Priority: o.priority,
+		TimeoutMS: milliseconds(o.timeout), PromptContent: o.with.Content(),
+		AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget(), Sandbox: protocol.Sandbox(o.sandbox)}, Gated: o.gates.Gated(), Priority: o.priority,
 	}
 	if o.fork {
 		params := protocol.ForkParams{

@@ -236,7 +236,7 @@ func agentFields(x protocol.Turn) []term.Field {
 	} else if model != "" && reported.Agent != nil && (reported.Model == nil || reported.Model.Current == "" && len(reported.Model.Choices) == 0) {
 		model += ", requested; the agent does not report its models"
 	}
-	fields := []term.Field{{"mode", mode}, {"modes", idsOf(protocol.ModeChoices(x.Modes))}, {"model", model}}
+	fields := []term.Field{{"mode", mode}, {"sandbox", x.Sandbox}, {"modes", idsOf(protocol.ModeChoices(x.Modes))}, {"model", model}}
 	if reported.Model != nil {
 		fields = append(fields, term.Field{"models", idsOf(reported.Model.Choices)})
 	}

@@ -26,12 +26,13 @@ import (
 
 // talking is a session at the terminal, with its commands.
 type talking struct {
-	settings *settings
-	view     *turn.View
-	talk     *turn.Talk
-	place    place         // of the project
-	set      promptOptions // for the next new session
-	fork     string        // the turn from which the next prompt forks; "": none
+	settings    *settings
+	view        *turn.View
+	talk        *turn.Talk
+	place       place         // of the project
+	set         promptOptions // for the next new session
+	recommended bool          // the note about the sandbox was shown, or is not needed
+	fork        string        // the turn from which the next prompt forks; "": none
 
 	agent protocol.AgentDescription // as it is known
 	files []string                  // for @; nil: not read yet
@@ -64,7 +65,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 		if session, _, err = hubclient.Turn(ctx, h.Client, o.from); err != nil {
 			return turn.InWords(err)
 		}
-		t.set = promptOptions{set: o.set, with: o.with, timeout: o.timeout, budget: o.budget}
+		t.set = promptOptions{set: o.set, with: o.with, timeout: o.timeout, budget: o.budget, sandbox: o.sandbox}
 	}
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
@@ -246,6 +247,9 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	if o.from == "" && t.fork != "" {
 		o.from, o.fork = t.fork, true
 	}
+	if own := t.talk.Session.Sandbox; o.from != "" && !o.fork && domain.StrongerSandbox(own, o.sandbox) == own {
+		o.sandbox = "" // the session has it; a prompt with settings cannot reach a working agent
+	}
 	o.steer = steer && t.talk.IsBusy()
 	if o.from != "" && !o.fork && !o.steer {
 		o.from = t.talk.Session.SessionUUID // its last turn, which may not be shown yet
@@ -253,6 +257,10 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	started, err := startPrompt(ctx, c, o, text)
 	if err == nil { // later prompts have what was set since
 		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""
+		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil && !t.recommended {
+			t.settings.recommendSandbox(t.view.Note, t.set.yes || session.SkipPermissions, session.Mode, session.Sandbox)
+			t.recommended = true
+		}
 		if o.from == "" {
 			t.set.worktree = nil // it was for this session
 		}

@@ -30,8 +30,9 @@ type builtIn struct {
 	files       string   // one of catalog.Files…; "" means read-write
 	install     string   // how to install it
 	login       loginFile
-	node        int    // the oldest major version of Node.js that npm installs the current version for; 0: any
-	cli         string // the agent's well-known program, which needs this one to speak the protocol
+	node        int      // the oldest major version of Node.js that npm installs the current version for; 0: any
+	writes      []string // what it may write in a sandbox, with variables; a / at the end: a directory, which is made if it is missing
+	cli         string   // the agent's well-known program, which needs this one to speak the protocol
 }
 
 // builtIns returns the built-in agents, in the order of preference if no agent was configured.
@@ -58,7 +59,8 @@ func builtIns() []builtIn {
 			},
 			keyVariable: "ANTHROPIC_API_KEY", keyService: "anthropic",
 			install: "npm install -g @agentclientprotocol/claude-agent-acp", node: 22, cli: "claude",
-			login: loginFile{"CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"},
+			login:  loginFile{"CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"},
+			writes: []string{"$CLAUDE_CONFIG_DIR/", "$HOME/.claude/", "$HOME/.claude.json", "$XDG_CACHE_HOME/claude-cli-nodejs/"},
 		},
 		{
 			name: "codex", title: "Codex", command: []string{"codex-acp"},
@@ -70,7 +72,8 @@ func builtIns() []builtIn {
 			signIn:      []string{"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"},
 			keyVariable: "OPENAI_API_KEY", keyService: "openai",
 			install: "npm install -g @agentclientprotocol/codex-acp", cli: "codex",
-			login: loginFile{"CODEX_HOME", ".codex", "auth.json"},
+			login:  loginFile{"CODEX_HOME", ".codex", "auth.json"},
+			writes: []string{"$CODEX_HOME/", "$HOME/.codex/"},
 		},
 		{
 			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--acp"},
@@ -80,6 +83,7 @@ func builtIns() []builtIn {
 			files:   catalog.FilesWrite, // it reads a file before it creates it, and gives up when its editor reports that there is none
 			install: "npm install -g @google/gemini-cli",
 			login:   loginFile{"", ".gemini", "oauth_creds.json"},
+			writes:  []string{"$HOME/.gemini/"},
 		},
 		{
 			name: "opencode", title: "opencode", command: []string{"opencode", "acp"},
@@ -87,10 +91,12 @@ func builtIns() []builtIn {
 			signIn:  []string{"OPENCODE_API_KEY"},
 			install: "npm install -g opencode-ai",
 			login:   loginFile{"XDG_DATA_HOME", ".local/share", "opencode/auth.json"},
+			writes:  []string{"$XDG_DATA_HOME/opencode/", "$XDG_CONFIG_HOME/opencode/", "$XDG_STATE_HOME/opencode/", "$XDG_CACHE_HOME/opencode/"},
 		},
 		{
 			name: "goose", title: "goose", command: []string{"goose", "acp"},
 			envFrom: []string{"GOOSE_*"},
+			writes:  []string{"$XDG_DATA_HOME/goose/", "$XDG_CONFIG_HOME/goose/", "$XDG_STATE_HOME/goose/"},
 			install: "see the project's page, block/goose",
 		},
 		{
@@ -98,19 +104,22 @@ func builtIns() []builtIn {
 			envFrom: []string{"OPENAI_*", "DASHSCOPE_*", "BAILIAN_*", "QWEN_*"},
 			signIn:  []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"},
 			install: "npm install -g @qwen-code/qwen-code", node: 22,
-			login: loginFile{"", ".qwen", "oauth_creds.json"},
+			login:  loginFile{"", ".qwen", "oauth_creds.json"},
+			writes: []string{"$HOME/.qwen/"},
 		},
 		{
 			name: "kimi", title: "Kimi Code", command: []string{"kimi", "acp"},
 			envFrom: []string{"KIMI_*", "MOONSHOT_*"},
 			signIn:  []string{"KIMI_API_KEY", "KIMI_MODEL_API_KEY", "MOONSHOT_API_KEY"},
 			install: "npm install -g @moonshot-ai/kimi-code", node: 22,
+			writes: []string{"$HOME/.kimi-code/"},
 		},
 		{
 			name: "copilot", title: "GitHub Copilot CLI", command: []string{"copilot", "--acp"},
 			envFrom: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"},
 			signIn:  []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"},
 			install: "npm install -g @github/copilot",
+			writes:  []string{"$HOME/.copilot/"},
 		},
 	}
 }
@@ -316,6 +325,39 @@ func (a Agent) LoginFile(getenv func(string) string) string {
 		return ""
 	}
 	return filepath.Join(home, b.login.below, b.login.file)
+}
+
+// SandboxWrites returns the paths that the agent may write in a sandbox, besides its session's
+// directories: a built-in agent its own files, and all agents those of sandbox_write. variables is the
+// agent's environment. It makes missing directories of a built-in agent, which cannot make them itself.
+func (a Agent) SandboxWrites(variables map[string]string) (list []string) {
+	own := []string{}
+	if b, ok := a.builtIn(); ok {
+		own = b.writes
+	} else if a.IsDemo() {
+		own = []string{"$DUET_DEMO_STATE/", "$XDG_STATE_HOME/duet/demo/"}
+	}
+	for _, path := range own {
+		unset := false
+		path = os.Expand(path, func(name string) string {
+			value, below := variables[name], map[string]string{
+				"XDG_DATA_HOME": ".local/share", "XDG_CONFIG_HOME": ".config", "XDG_STATE_HOME": ".local/state", "XDG_CACHE_HOME": ".cache",
+			}[name]
+			if value == "" && below != "" && variables["HOME"] != "" {
+				value = filepath.Join(variables["HOME"], below)
+			}
+			unset = unset || value == ""
+			return value
+		})
+		if unset || !filepath.IsAbs(path) {
+			continue
+		}
+		if strings.HasSuffix(path, "/") {
+			_ = os.MkdirAll(path, 0o700) // without it the agent says what it cannot write
+		}
+		list = append(list, filepath.Clean(path))
+	}
+	return append(list, a.SandboxWrite...)
 }
 
 // KeysAtHand returns the variables of the agent that receive a key, except those whose key comes

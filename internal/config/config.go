@@ -186,14 +186,16 @@ type Agent struct {
 	Quiet time.Duration
 	// Protocol is the newest version of the Agent Client Protocol offered to an agent of driver
 	// acp; 0: the newest that Duet knows.
-	Protocol   int
-	Env        map[string]string
-	EnvFrom    []string          // names taken from Duet's own environment
-	Keys       map[string]string // environment variable → service whose key it gets
-	MCPServers []catalog.MCPServer
-	Source     string // built-in, user or project: the last source that set anything
-	Title      string // for display
-	Trusted    bool   // false: from a project's file that the user does not trust; it never runs
+	Protocol     int
+	Env          map[string]string
+	EnvFrom      []string          // names taken from Duet's own environment
+	Keys         map[string]string // environment variable → service whose key it gets
+	MCPServers   []catalog.MCPServer
+	Sandbox      string   // the level, one of the domain.Sandbox constants; "": none
+	SandboxWrite []string // paths that it may write in a sandbox, besides its own
+	Source       string   // built-in, user or project: the last source that set anything
+	Title        string   // for display
+	Trusted      bool     // false: from a project's file that the user does not trust; it never runs
 	// FromProject reports that the project's file defines or changes it.
 	FromProject bool
 	Available   bool   // the program was found; always false if Trusted is false
@@ -304,7 +306,7 @@ func (c *Config) Describe() []domain.ConfiguredAgent {
 	for _, a := range c.List() {
 		d := domain.ConfiguredAgent{
 			Name: a.Name, Title: a.Title, Driver: a.Driver, Default: a.Name == c.Default(),
-			Available: a.Available, Path: a.Path, Source: a.Source, Trusted: a.Trusted,
+			Available: a.Available, Path: a.Path, Source: a.Source, Trusted: a.Trusted, Sandbox: a.Sandbox,
 		}
 		if !a.Available {
 			d.Install, d.CLI = a.Install(), a.CLI

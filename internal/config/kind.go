@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // This file has the kinds of values that a key may have.
@@ -38,6 +39,9 @@ type kind struct {
 	bounded bool                          // what says more than the type
 	adds    bool                          // a list is added to that of the file below; otherwise replaces it
 	secret  bool                          // `duet-rpc config` hides its values
+
+	// merge, if set, returns what applies of the values of two files; otherwise that of above.
+	merge func(below, above string) string
 }
 
 // adding returns the kind of a list that is added to that of the file below.
@@ -219,6 +223,34 @@ func orNil[T []string | map[string]string](v T) any {
 		return nil
 	}
 	return v
+}
+
+// level is a level of a sandbox. The stronger one of two files applies.
+func level() kind {
+	k := choice(domain.SandboxLevels()...)
+	k.merge = domain.StrongerSandbox
+	return k
+}
+
+// paths is a list of paths, absolute or from ~/ on.
+func paths() kind {
+	k := texts("an array of paths", 0, func(s string) error {
+		if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+			return errors.New("a path, absolute or from ~/ on")
+		}
+		return nil
+	})
+	read := k.read
+	k.read = func(t Table, key string) any {
+		v := read(t, key)
+		if list, ok := v.([]string); ok {
+			for i, path := range list {
+				list[i] = t.doc.files.Path(path, true)
+			}
+		}
+		return v
+	}
+	return k
 }
 
 // textMap is a table of strings. Problems do not quote its values.

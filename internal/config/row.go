@@ -133,6 +133,8 @@ func (r *row) over(record any, above []setting) {
 		field.Set(merged)
 	case r.kind.adds:
 		field.Set(reflect.ValueOf(union(field.Interface().([]string), v.Interface().([]string))))
+	case r.kind.merge != nil:
+		field.SetString(r.kind.merge(field.String(), v.String()))
 	default:
 		r.set(record, above[0].value)
 	}

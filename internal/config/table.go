@@ -282,6 +282,18 @@ func agentKeys() *schema {
 				doc: "Variables that get the API key of a service when the agent starts. If a service has no [keys.SERVICE], Duet asks the editor.",
 			},
 			{
+				key: "sandbox", kind: level(), to: at(func(a *Agent) *string { return &a.Sandbox }), example: []string{`"workspace"`}, unset: "none",
+				doc: "Run the agent in a sandbox (Linux, bubblewrap; docs/security.md). \"workspace\": it may write the session's directory and its " +
+					"own files only, and does not see your keys. \"offline\": it also has no network. The stronger level of your file, the project's " +
+					"and the session's (--sandbox) applies. Where the sandbox does not work, the agent does not start.",
+			},
+			{
+				key: "sandbox_write", kind: paths().adding(), to: at(func(a *Agent) *[]string { return &a.SandboxWrite }),
+				own: "what agents may write in a sandbox", example: []string{`["~/.cache/go-build", "~/go/pkg/mod"]`},
+				doc: "More files and directories that the agent may write in a sandbox, such as the caches of its tools. One that the sandbox hides " +
+					"becomes visible. A path that does not exist is left out.",
+			},
+			{
 				key: "mcp_servers", kind: kind{form: list, schema: serverKeys()}, to: at(func(a *Agent) *[]catalog.MCPServer { return &a.MCPServers }),
 				doc: "An MCP server of the agent: a program, or a url.",
 			},

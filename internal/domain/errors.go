@@ -32,9 +32,10 @@ const (
 	KindBadState           = "bad_state"      // not possible in the turn's state
 	KindListen             = "listen_failed"  // a socket cannot be opened
 	KindExecutor           = "executor_failed"
-	KindNoBuild            = "no_build"        // no build is configured or detected
-	KindNotOffered         = "not_offered"     // the agent has no such ability
-	KindSetting            = "setting_refused" // a working agent refuses a mode, a model or an option
+	KindNoBuild            = "no_build"            // no build is configured or detected
+	KindNotOffered         = "not_offered"         // the agent has no such ability
+	KindSetting            = "setting_refused"     // a working agent refuses a mode, a model or an option
+	KindSandbox            = "sandbox_unavailable" // the sandbox of a session does not work here
 
 	KindEditor           = "editor_failed"       // an editor could not answer for an agent
 	KindPermissionDenied = "permission_denied"   // denied by a person, a rule or a mode

@@ -82,6 +82,7 @@ type Settings struct {
 	Budget                Budget      `json:"budget,omitzero"` // of each turn, in place of the configuration
 	Verbose               bool        `json:"verbose,omitempty"`
 	ModeTurn              int64       `json:"mode_turn,omitempty"` // the last turn at the change of the mode; see Session.ModeAfter
+	Sandbox               string      `json:"sandbox,omitempty"`   // the level, one of the Sandbox constants; "": none
 	Attempts              string      `json:"attempts,omitempty"`  // the id that all attempts at the same prompt have
 
 	Options map[string]string `json:"options,omitempty"` // requested options of the agent, by ID

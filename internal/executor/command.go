@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
 // The driver of programs without a protocol: it starts one program per prompt, and the program's
@@ -58,7 +59,11 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 	if err != nil {
 		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
-	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: stdin})
+	box, failed := t.Box(path, env)
+	if failed != nil {
+		return "", failed
+	}
+	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: stdin, Sandbox: box})
 	if err != nil {
 		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
@@ -236,8 +241,15 @@ func (s *commands) start(p catalog.RunCommandParams) (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	var box *sandbox.Box
+	if p.Sandbox != nil {
+		at := sandbox.Place{Root: p.CWD, CWD: p.CWD, Programs: []string{path}, Env: env}
+		if box, err = sandbox.New(*p.Sandbox, at); err != nil {
+			return nil, err
+		}
+	}
 	return s.processes.Start(process.Spec{
-		Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark, Subreaper: s.subreaper,
+		Sandbox: box, Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark, Subreaper: s.subreaper,
 	})
 }
 

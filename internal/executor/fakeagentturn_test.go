@@ -328,6 +328,14 @@ func (a *acpAgent) prompt(m wire) {
 		a.call("terminal/release", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
 		after := a.call("terminal/output", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
 		a.text(fmt.Sprintf("%s %s %v", exit.Result, output.Result, after.Error != nil))
+	case "shell": // it runs the rest of the prompt in a terminal
+		made := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "/bin/sh", "args": []string{"-c", strings.Join(words[1:], " ")}})
+		var t struct {
+			TerminalID string `json:"terminalId"`
+		}
+		json.Unmarshal(made.Result, &t)
+		exit := a.call("terminal/wait_for_exit", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		a.text(string(exit.Result))
 	case "many":
 		for i := range 1030 {
 			a.send(map[string]any{"jsonrpc": "2.0", "id": 5000 + i, "method": "session/request_permission", "params": map[string]any{

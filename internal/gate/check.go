@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -78,12 +79,18 @@ func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, e
 	if err != nil || l.State != domain.LoopChecking || l.Turn != id {
 		return nil, err
 	}
+	var box *catalog.Sandbox
+	if e.opts.Sandbox != nil {
+		if box, err = e.opts.Sandbox(ctx, session); err != nil {
+			return nil, err
+		}
+	}
 	var results []domain.GateResult
 	for i, g := range l.Gates {
 		if err := e.tell(ctx, turn, domain.GateStarted{Gate: g.Name, Iteration: l.Iteration}); err != nil {
 			return results, err
 		}
-		r, err := e.checkOne(ctx, g, session.CWD)
+		r, err := e.checkOne(ctx, g, session.CWD, box)
 		if err != nil {
 			return results, err
 		}
@@ -123,8 +130,8 @@ func (e *Engine) keep(ctx context.Context, change func(store.Tx) error) error {
 // keptOutput limits, in bytes, the output that is examined when a gate fails.
 const keptOutput = 64 << 10
 
-// checkOne runs a gate in an agent's directory. The error means that the gate could not run.
-func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domain.GateResult, error) {
+// checkOne runs a gate in an agent's directory and sandbox. The error means that the gate could not run.
+func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string, box *catalog.Sandbox) (domain.GateResult, error) {
 	c := config.ShellGate(g.Name)
 	if g.Configured {
 		configured, err := e.configured()
@@ -136,13 +143,13 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 			return domain.GateResult{Gate: g.Name, Reason: "the configuration no longer has a gate of that name"}, nil
 		}
 	}
-	return e.run(ctx, c, cwd, nil)
+	return e.run(ctx, c, cwd, box, nil)
 }
 
 // run runs a gate in a directory. printed, unless nil, gets whole lines of its output. The error
 // means that the gate could not run.
 func (e *Engine) run(
-	ctx context.Context, c config.Gate, cwd string, printed func(context.Context, string),
+	ctx context.Context, c config.Gate, cwd string, box *catalog.Sandbox, printed func(context.Context, string),
 ) (domain.GateResult, error) {
 	directory := c.Directory
 	if !filepath.IsAbs(directory) {
@@ -161,7 +168,7 @@ func (e *Engine) run(
 	command := usercommand.Command{
 		Argv: c.Command, Shell: c.Shell, Directory: directory,
 		Env: clientenv.From(ctx).ForCommand(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take,
-		Keep: keptOutput,
+		Keep: keptOutput, Sandbox: box,
 	}
 	ran, err := e.opts.Run(ctx, command)
 	reader.Flush(ctx)
@@ -286,5 +293,5 @@ func (e *Engine) CheckNow(
 	if !is {
 		c = config.ShellGate(gate)
 	}
-	return e.run(ctx, c, e.opts.Root, printed)
+	return e.run(ctx, c, e.opts.Root, nil, printed)
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -41,16 +42,19 @@ type Turns interface {
 	Rested()
 }
 
-// Options configure an Engine. All but Logger are required.
+// Options configure an Engine. All but Logger and Sandbox are required.
 type Options struct {
 	Store      store.Reader
 	Turns      Turns
 	Configured func() (Configured, error) // current configuration
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
 	AwaitRoom  func(context.Context) error // waits until the disk may have space again
-	Root       string                      // project root, absolute
-	Getenv     func(string) string
-	Logger     *slog.Logger
+	// Sandbox, if set, returns the sandbox of a session's agent, which also confines gates: they run
+	// what the agent has written. nil: none.
+	Sandbox func(context.Context, domain.Session) (*catalog.Sandbox, error)
+	Root    string // project root, absolute
+	Getenv  func(string) string
+	Logger  *slog.Logger
 }
 
 // Engine checks the gates of turns. Its methods may be called from any goroutine, except that those

@@ -89,6 +89,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		Configuration: live,
 		Database:      p.Database(), Root: p.Root, StateDir: p.StateDir, WorktreesDir: project.WorktreesDir(p.StateDir),
 		Limits: c.Limits, Getenv: os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents, Idle: o.idle,
+		Private: func() []string { return private(p, live) },
 		Removed: removed, Lost: func(error) { lost() },
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{

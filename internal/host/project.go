@@ -21,6 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
@@ -143,4 +144,23 @@ func (h *hubProject) Replaced() time.Time {
 // SignInSeen implements [hub.Project].
 func (h *hubProject) SignInSeen(agent config.Agent, answered bool) {
 	h.notes.Turn(agent.Name, agent.StartCommand(), answered)
+}
+
+// private returns the paths of [hub.Options.Private].
+func private(p project.Project, c *config.Live) (list []string) {
+	for _, dir := range []func(func(string) string) (string, error){project.StateHome, project.ConfigHome} {
+		if path, err := dir(os.Getenv); err == nil {
+			list = append(list, path)
+		}
+	}
+	list = append(list, p.StateDir, filepath.Dir(AIWGSocket(p.Root)), os.Getenv("DUET_RPC_LOG"))
+	if path, _, err := socket.Path(p.StateDir); err == nil {
+		list = append(list, filepath.Dir(path))
+	}
+	if now, err := c.Current(false); err == nil {
+		for _, key := range now.Keys {
+			list = append(list, key.File)
+		}
+	}
+	return list
 }

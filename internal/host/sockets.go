@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -99,7 +100,7 @@ func (s *sockets) openExtra(ctx context.Context, path string) error {
 }
 
 func (s *sockets) openAt(ctx context.Context, path string) error {
-	l, err := socket.Options{Logger: s.log}.Listen(ctx, path)
+	l, err := socket.Options{Logger: s.log, Refuse: sandbox.Inside}.Listen(ctx, path)
 	if err != nil {
 		return err
 	}

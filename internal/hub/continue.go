@@ -67,6 +67,9 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 	if err := spec.Gates.Check(ctx); err != nil {
 		return domain.TurnInSession{}, err
 	}
+	if err := h.checkSandbox(ctx, spec); err != nil {
+		return domain.TurnInSession{}, err
+	}
 	var turn domain.Turn
 	err := h.write(ctx, func(t store.Tx) error {
 		from, err := query.Find(h.ctx, t, spec.From)
@@ -116,6 +119,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 		if spec.Settings != nil {
 			spec.Settings(&session.Settings)
 		}
+		session.Settings.Sandbox = domain.StrongerSandbox(session.Settings.Sandbox, agent.Sandbox)
 		isLast, err := h.isLast(t, from, last)
 		if err != nil {
 			return err

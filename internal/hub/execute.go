@@ -107,6 +107,11 @@ func (h *Hub) attempt(
 func (h *Hub) attemptWith(
 	turn domain.Turn, live *liveTurn, session domain.Session, agent config.Agent,
 ) (result catalog.ExecutePromptResult, err error) {
+	client := h.environments.of(turn.ID)
+	box, err := h.sandboxOf(live.ctx, session.Settings, agent, client)
+	if err != nil {
+		return result, err
+	}
 	h.configs.TurnStarted(turn.ID, agent.FromProject)
 	defer h.configs.TurnEnded(turn.ID)
 	live.files = h.checkpoints.begin(h.ctx, turn, agent, session.CWD)
@@ -155,8 +160,9 @@ func (h *Hub) attemptWith(
 		return result, err
 	}
 	h.linkIntoWorktree(session.CWD, blocks)
-	launch := h.launchOf(agent, h.rootOf(session.CWD), h.environments.of(turn.ID))
+	launch := h.launchOf(agent, h.rootOf(session.CWD), client)
 	if launch != nil {
+		launch.Sandbox = box
 		h.keys.Remember(session.ID, clientenv.Secrets(launch.Environment))
 	}
 	var known *catalog.GetExecutionContextResult

@@ -60,7 +60,8 @@ func (c *ExecutorCalls) contextOf(
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
 	c.hub.tryServers(s, agent, result.MCPServers)
-	if now, err := c.hub.opts.Configuration.Current(false); err == nil && now.EditorTools {
+	if now, err := c.hub.opts.Configuration.Current(false); err == nil && now.EditorTools && domain.StrongerSandbox(s.Session.Settings.Sandbox, agent.Sandbox) == "" {
+		// The server of these tools connects to the daemon, which a sandbox must not reach.
 		if own := c.hub.opts.Project.EditorServer(s.Session.UUID); own != nil {
 			result.MCPServers = append(result.MCPServers, *own)
 		}

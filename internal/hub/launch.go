@@ -49,7 +49,7 @@ type LaunchSpec struct {
 	SessionAlias string // the caller's id of the session; prompts with the same id share it
 	CallerID     string // the caller's id of this turn; must be new
 	Once         bool   // a launch whose CallerID has a turn returns that turn
-	// Waiting, if set, is called before the launch waits for git or for another launch.
+	// Waiting, if set, is called before the launch waits for git, for bwrap or for another launch.
 	Waiting func()
 
 	Chat bool // in the project's chat, which SessionAlias and SessionUUID cannot name
@@ -70,6 +70,13 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 		return domain.TurnInSession{}, err
 	}
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
+		return domain.TurnInSession{}, err
+	}
+	spec.Settings.Sandbox = domain.StrongerSandbox(spec.Settings.Sandbox, agent.Sandbox)
+	if spec.Settings.Sandbox != "" {
+		spec.wait() // the first use of a sandbox runs a program
+	}
+	if _, _, err := h.findSandbox(ctx, spec.Settings, agent); err != nil {
 		return domain.TurnInSession{}, err
 	}
 	if spec.Once {
@@ -108,6 +115,12 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 		if spec.Agent != "" && spec.Agent != session.Agent {
 			return domain.Invalid("agent", "the agent of this session, or none",
 				fmt.Sprintf("%q", spec.Agent), session.Agent)
+		}
+		if level := domain.StrongerSandbox(session.Settings.Sandbox, spec.Settings.Sandbox); level != session.Settings.Sandbox {
+			session.Settings.Sandbox = level
+			if err := t.UpdateSession(session); err != nil {
+				return err
+			}
 		}
 		turn.Agent = session.Agent
 		if clientenv.IsRestricted(ctx) && session.Agent != agent.Name {

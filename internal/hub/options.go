@@ -31,6 +31,9 @@ type Options struct {
 	Logger    *slog.Logger // nil: no log
 	// Now is the clock of stored times; nil: time.Now. Tests set it.
 	Now func() time.Time
+	// Private, if set, returns the paths that an agent in a sandbox must not see: the configuration,
+	// state and sockets of Duet, and files with keys.
+	Private func() []string
 	// KillAgents, if set, ends the agents that a dead process left behind.
 	KillAgents func([]domain.Process)
 	// Idle, if set, is called a moment after the last turn has ended. It can return memory to the

@@ -330,6 +330,13 @@ func (h *Hub) newGates() *gate.Engine {
 	return gate.New(h.ctx, gate.Options{
 		Store: h.store, Turns: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom,
 		Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
+		Sandbox: func(ctx context.Context, of domain.Session) (*catalog.Sandbox, error) {
+			box, err := h.sandboxOf(ctx, of.Settings, h.configured.Known(of.Agent), nil)
+			if box != nil {
+				box.Write = append(box.Write, h.rootOf(of.CWD))
+			}
+			return box, err
+		},
 	})
 }
 

@@ -34,6 +34,7 @@ type AgentSettings struct {
 	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
 	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"The client may have unsaved changes in files. When the agent reads a text file through Duet, the daemon asks this connection for it (\"Files\")."`
 	MaxTurns              uint            `json:"max_turns,omitempty" doc:"Rounds of tool calls after which the daemon interrupts the agent. 0: as configured."`
+	Sandbox               Sandbox         `json:"sandbox,omitempty" doc:"The sandbox in which the agent and its programs run: workspace, or offline, without a network. Only on Linux with bubblewrap; elsewhere the request fails (sandbox_unavailable). The stronger level of the agent's configuration, the session and this applies. Absent: that of the session."`
 	Budget                *TurnBudget     `json:"budget,omitempty" doc:"Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn."`
 }
 

@@ -59,6 +59,7 @@ type Turn struct {
 	AutoAcceptEdits       bool       `json:"auto_accept_edits"`
 	SkipPermissions       bool       `json:"skip_permissions"`
 	SkipPermissionsUntil  *time.Time `json:"skip_permissions_until,omitempty"`
+	Sandbox               string     `json:"sandbox,omitempty" doc:"The sandbox of the session: workspace or offline. Absent: none."`
 	Archived              bool       `json:"archived"`
 	AdditionalDirectories []string   `json:"additional_directories,omitempty"`
 

@@ -229,3 +229,9 @@ type PermissionMode string
 func (PermissionMode) Accepted() []string {
 	return []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 }
+
+// A Sandbox is a level of a sandbox. "" is none.
+type Sandbox string
+
+// Accepted implements schema.Enum.
+func (Sandbox) Accepted() []string { return append([]string{""}, domain.SandboxLevels()...) }

@@ -56,7 +56,12 @@ func checkListener(conn net.Conn, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-func peerUID(conn net.Conn) (int, error) {
+func peerUID(conn net.Conn) (int, error) { return credential(conn, uidOfPeer) }
+
+func peerPID(conn net.Conn) (int, error) { return credential(conn, pidOfPeer) }
+
+// credential reads what the system recorded about the process at the other end of a connection.
+func credential(conn net.Conn, read func(fd int) (int, error)) (int, error) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
 		return 0, fmt.Errorf("a %T has no user", conn)
@@ -65,12 +70,12 @@ func peerUID(conn net.Conn) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var uid int
+	var value int
 	var failed error
-	if err := raw.Control(func(fd uintptr) { uid, failed = uidOfPeer(int(fd)) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { value, failed = read(int(fd)) }); err != nil {
 		return 0, err
 	}
-	return uid, failed
+	return value, failed
 }
 
 func ourUID() int { return os.Geteuid() }

@@ -33,6 +33,9 @@ import (
 type Options struct {
 	// Logger logs refused clients and failures to accept; by default there is no log.
 	Logger *slog.Logger
+	// Refuse, if set, reports whether a process of our own user may not connect, by its ID. It is
+	// called on Linux only.
+	Refuse func(pid int) bool
 }
 
 // A Listener is a Unix socket that only processes of our own user can connect to. All methods
@@ -45,6 +48,7 @@ type Listener struct {
 	remove  func() error // removes the socket's file if it is still ours
 	accept  func() (net.Conn, error)
 	peerUID func(net.Conn) (int, error)
+	refuse  func(pid int) bool // nil: no process
 	uid     int
 
 	began      time.Time
@@ -99,7 +103,7 @@ func (o Options) listen(ctx context.Context, path string) (*Listener, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	l := &Listener{
-		path: abs, logger: logger, peerUID: peerUID, uid: ourUID(), began: time.Now(), closed: make(chan struct{}),
+		path: abs, logger: logger, peerUID: peerUID, refuse: o.Refuse, uid: ourUID(), began: time.Now(), closed: make(chan struct{}),
 	}
 	if l.inner, l.remove, err = claim(ctx, abs); err != nil {
 		return nil, err
@@ -176,7 +180,12 @@ func (l *Listener) logAcceptError(err error) {
 func (l *Listener) isOurs(conn net.Conn) bool {
 	uid, err := l.peerUID(conn)
 	if err == nil && uid == l.uid {
-		return true
+		if pid, err := peerPID(conn); l.refuse == nil || err != nil || !l.refuse(pid) {
+			return true
+		}
+		conn.Close()
+		l.logger.Warn("a client is refused: it runs in a sandbox, or has ended", "path", l.path)
+		return false
 	}
 	defer conn.Close()
 	if err != nil {

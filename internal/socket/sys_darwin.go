@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -74,6 +75,8 @@ func uidOfPeer(fd int) (int, error) {
 	}
 	return int(cred.Uid), nil
 }
+
+func pidOfPeer(int) (int, error) { return 0, errors.ErrUnsupported }
 
 // openFilesCap returns the system's limit of open files for one process. The hard limit does not
 // show it, as that is often "unlimited".

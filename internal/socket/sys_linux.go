@@ -105,5 +105,13 @@ func uidOfPeer(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
+func pidOfPeer(fd int) (int, error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, os.NewSyscallError("getsockopt SO_PEERCRED", err)
+	}
+	return int(cred.Pid), nil
+}
+
 // openFilesCap returns the system's limit of open files for one process.
 func openFilesCap() (uint64, bool) { return 0, false }

@@ -27,6 +27,8 @@ func dial(context.Context, string) (net.Conn, error) {
 
 func peerUID(net.Conn) (int, error) { return 0, unsupported("the user of a peer") }
 
+func peerPID(net.Conn) (int, error) { return 0, unsupported("the process of a peer") }
+
 func ourUID() int { return os.Getuid() }
 
 func privateDirectory(string) bool { return false }

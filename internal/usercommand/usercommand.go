@@ -68,6 +68,7 @@ type Command struct {
 	Shell     string   // line for `sh -c`
 	Directory string   // working directory; absolute
 	Env       map[string]string
+	Sandbox   *catalog.Sandbox // confines it; nil: it runs without a sandbox
 	// Timeout limits the run time; 0: unlimited.
 	Timeout time.Duration
 	// Output, if set, gets the output as it arrives (standard output and standard error together),
@@ -164,7 +165,7 @@ func (r *Runner) runIn(caller context.Context, executor Executor, c Command) (Re
 	beside.Go(func() { r.stopWhen(ctx, executor, run) })
 	begin := time.Now()
 	ended, err := executor.RunCommand(r.ctx,
-		catalog.RunCommandParams{CommandID: run.id, Command: c.argv(), CWD: c.Directory, Env: c.Env, Mark: run.mark})
+		catalog.RunCommandParams{CommandID: run.id, Command: c.argv(), CWD: c.Directory, Env: c.Env, Mark: run.mark, Sandbox: c.Sandbox})
 	result := Result{ExitCode: -1, Duration: time.Since(begin)}
 	result.TimedOut = caller.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 	close(run.answered)

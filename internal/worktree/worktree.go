@@ -318,6 +318,14 @@ func (t tree) records(ctx context.Context, args ...string) (list []string, err e
 }
 
 func (t tree) do(ctx context.Context, c git.Command) ([]byte, error) {
+	if t.index == "" && t.dir != t.r.repo.Common {
+		// An agent can write this directory, also one in a sandbox. git would follow a link there when
+		// it writes the index, and replace a file outside.
+		index := filepath.Join(t.dir, "index")
+		if info, err := os.Lstat(index); err == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is not a regular file: remove it, and git makes a new one", index)
+		}
+	}
 	c.Env = append(t.environment(ctx), c.Env...)
 	c.Keep = t.keep
 	return git.Run(ctx, t.r.program, t.top, git.CallersEnvironment(), c)

@@ -309,6 +309,24 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// A link in place of the index of a worktree leads git to no file outside.
+func TestIndexIsNoLink(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", nil)
+	index := filepath.Join(w.dir, ".git", "worktrees", filepath.Base(wt.Top), "index")
+	outside := filepath.Join(t.TempDir(), "outside")
+	content := must(os.ReadFile(index))(t)
+	require.NoError(t, os.WriteFile(outside, content, 0o600))
+	require.NoError(t, os.Remove(index))
+	require.NoError(t, os.Symlink(outside, index))
+	w.commit(w.dir, map[string]string{"a": "2\n"})
+	assert.ErrorContains(t, errorOf(w.Renew(t.Context(), wt)), "is not a regular file")
+	assert.Equal(t, content, must(os.ReadFile(outside))(t))
+	require.NoError(t, os.Remove(index))
+	assert.Equal(t, "1\n", testkit.ReadFiles(t, wt.Top)["a"])
+}
+
 func TestCopyFiles(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1", ".gitignore": ".env\nbig\n", "config/tracked.yml": "t"})

@@ -51,6 +51,8 @@ export type Agent = {
   cli?: string;
   /** The configuration that defined it last: built-in, user or project. */
   source: string;
+  /** The configured sandbox: workspace or offline. Absent: none. */
+  sandbox?: string;
   /** false: the agent is defined in a project's file that the user does not trust, so Duet does not start it. */
   trusted: boolean;
   /** Version of its program or adapter. Absent: unknown without starting it. */
@@ -1251,6 +1253,8 @@ export type ForkParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
+  /** The sandbox in which the agent and its programs run: workspace, or offline, without a network. Only on Linux with bubblewrap; elsewhere the request fails (sandbox_unavailable). The stronger level of the agent's configuration, the session and this applies. Absent: that of the session. */
+  sandbox?: Sandbox;
   /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
@@ -1920,6 +1924,8 @@ export type PromptParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
+  /** The sandbox in which the agent and its programs run: workspace, or offline, without a network. Only on Linux with bubblewrap; elsewhere the request fails (sandbox_unavailable). The stronger level of the agent's configuration, the session and this applies. Absent: that of the session. */
+  sandbox?: Sandbox;
   /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
@@ -2108,6 +2114,8 @@ export type RunningTask = {
   turn_uuid: string;
   state: string;
 };
+
+export type Sandbox = "" | "workspace" | "offline";
 
 export type SchedulerStatus = {
   enabled: boolean;
@@ -2413,6 +2421,8 @@ export type StartAttemptsParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
+  /** The sandbox in which the agent and its programs run: workspace, or offline, without a network. Only on Linux with bubblewrap; elsewhere the request fails (sandbox_unavailable). The stronger level of the agent's configuration, the session and this applies. Absent: that of the session. */
+  sandbox?: Sandbox;
   /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
@@ -2469,6 +2479,8 @@ export type StartParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the daemon interrupts the agent. 0: as configured. */
   max_turns?: number;
+  /** The sandbox in which the agent and its programs run: workspace, or offline, without a network. Only on Linux with bubblewrap; elsewhere the request fails (sandbox_unavailable). The stronger level of the agent's configuration, the session and this applies. Absent: that of the session. */
+  sandbox?: Sandbox;
   /** Limits of each turn of the session, in place of the configured ones ([budget.turn]). Absent: those of the previous turn. */
   budget?: TurnBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
@@ -2895,6 +2907,8 @@ export type Turn = {
   auto_accept_edits: boolean;
   skip_permissions: boolean;
   skip_permissions_until?: string;
+  /** The sandbox of the session: workspace or offline. Absent: none. */
+  sandbox?: string;
   archived: boolean;
   additional_directories?: Array<string>;
   /** Time of the agent's last sign of life. Present while the agent is silent and the turn does not wait for a person. */

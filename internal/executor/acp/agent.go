@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 	"github.com/duet-rpc/duet-rpc/internal/rawjson"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
 const (
@@ -64,6 +65,7 @@ type agent struct {
 
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
+	box       *sandbox.Box        // of the agent and its terminals; nil: none
 	has       map[string]bool     // names of the agent's environment variables, keys included
 }
 
@@ -78,7 +80,11 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	if err != nil {
 		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
-	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: true})
+	box, failed := t.Box(path, env)
+	if failed != nil {
+		return nil, failed
+	}
+	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: true, Sandbox: box})
 	if err != nil {
 		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
@@ -87,10 +93,11 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
 		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch),
-		has:     acp.AuthMethodNames(env),
+		box: box, has: acp.AuthMethodNames(env),
 		changed: make(chan struct{}, 1), turns: newTurns(), requests: requests{answered: make(chan struct{}, 1)},
 	}
 	a.workspace.Add(t.Session.AdditionalDirectories...)
+	a.workspace.Confine(box)
 	a.env[catalog.MarkVariable] = proc.Mark
 	a.begin(t)
 	a.input.a = a

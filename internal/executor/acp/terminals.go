@@ -69,7 +69,7 @@ func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) 
 		t.task, t.turn = turn.ID, turn
 	}
 	err = a.programs.add(t, a.life, func() (err error) {
-		t.proc, err = a.driver.processes.Start(process.Spec{Path: path, Argv: argv, CWD: cwd, Env: env, Merge: true})
+		t.proc, err = a.driver.processes.Start(process.Spec{Path: path, Argv: argv, CWD: cwd, Env: env, Merge: true, Sandbox: a.box})
 		return err
 	})
 	switch {

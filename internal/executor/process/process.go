@@ -55,6 +55,8 @@ type Process struct {
 	stdin   *os.File // nil if it has none
 	output  *os.File
 	reports *os.File // reports of a subreaper on the start and the end of its program; nil without one
+	inside  *os.File // bwrap's report on the start of its program; nil without a sandbox
+	group   int      // in a sandbox, the process group of the program; 0: that of the process
 	stderr  tailBuffer
 	speaks  chan struct{} // buffer of 1: stderr output has arrived
 	exit    exit          // set before done is closed

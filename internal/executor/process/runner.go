@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
 // Grace sets how long each step of ending a process may take before the next, harsher one:
@@ -98,6 +100,9 @@ type Spec struct {
 	// dropped the mark. It calls [RunSubreaper] with the arguments after its own. Linux only; nil
 	// for none.
 	Subreaper []string
+	// Sandbox, if set, confines the program. It needs no Subreaper: when the program ends, all
+	// processes in its sandbox end.
+	Sandbox *sandbox.Box
 }
 
 // Start starts a process with pipes. The caller must read its output to the end.
@@ -105,6 +110,9 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 	p := &Process{runner: r, Mark: cmp.Or(
 		s.Mark, RandomID(""),
 	), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
+	if s.Sandbox != nil {
+		s.Env, s.Subreaper = s.Sandbox.Environment(s.Env), nil
+	}
 	s.Env[catalog.MarkVariable] = p.Mark
 	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
 	var childEnds []*os.File // the child's ends
@@ -149,13 +157,17 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 		p.reports, err = p.startBelow(s.Subreaper)
 		childEnds = append(childEnds, p.cmd.ExtraFiles...)
 	}
+	if s.Sandbox != nil {
+		p.inside, err = p.startInside(s)
+		childEnds = append(childEnds, p.cmd.ExtraFiles...)
+	}
 	if err == nil {
 		err = r.launch(p, p.cmd.Start)
 	}
 	if err != nil {
 		p.CloseInput()
 		p.output.Close()
-		for _, f := range []*os.File{stderr, p.reports} {
+		for _, f := range []*os.File{stderr, p.reports, p.inside} {
 			if f != nil {
 				f.Close()
 			}
@@ -169,6 +181,42 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 		}()
 	}
 	return p, nil
+}
+
+// insideFD is the descriptor on which bwrap reports the start of its program.
+const insideFD = 3
+
+// insideTime is how long bwrap may take to begin a sandbox. Without an answer, signals go to bwrap.
+const insideTime = 10 * time.Second
+
+// startInside changes p's command to bwrap, which runs the command in the sandbox of a spec. It returns
+// the file with bwrap's report. The child's end of it is the first extra file.
+func (p *Process) startInside(s Spec) (report *os.File, err error) {
+	report, childEnd, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Args = s.Sandbox.Command(s.Path, s.Argv, s.CWD, insideFD)
+	p.cmd.Path = p.cmd.Args[0]
+	p.cmd.ExtraFiles = []*os.File{childEnd}
+	return report, nil
+}
+
+// readInside reads the ID of the first process in the sandbox, which leads the group of the program.
+// The file has an end even if bwrap fails.
+func (p *Process) readInside() {
+	if p.inside == nil {
+		return
+	}
+	p.cmd.ExtraFiles[0].Close()
+	defer p.inside.Close()
+	_ = p.inside.SetReadDeadline(time.Now().Add(insideTime))
+	var report struct {
+		PID int `json:"child-pid"`
+	}
+	if json.NewDecoder(p.inside).Decode(&report) == nil {
+		p.group = report.PID
+	}
 }
 
 // StartWith starts a process without pipes and mark: start starts cmd, on a thread that lives as
@@ -197,6 +245,7 @@ func (r *Runner) launch(p *Process, start func() error) error {
 		}
 	}
 	p.PID = p.cmd.Process.Pid
+	p.readInside()
 	r.mu.Lock()
 	r.children[p] = struct{}{}
 	late := r.ctx.Err() != nil

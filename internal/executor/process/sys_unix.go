@@ -11,13 +11,18 @@ import (
 
 var terminateSignal os.Signal = syscall.SIGTERM
 
-// signal sends a signal to the process group, unless it has ended.
+// signal sends a signal to the process group, unless it has ended. A program in a sandbox has a group
+// of its own, which bwrap is not in: bwrap would end of the signal before the program could.
 func (p *Process) signal(s os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.reaped {
-		syscall.Kill(-p.PID, s.(syscall.Signal))
+	if p.reaped {
+		return
 	}
+	if p.group > 0 && s != os.Kill && syscall.Kill(-p.group, s.(syscall.Signal)) == nil {
+		return
+	}
+	syscall.Kill(-p.PID, s.(syscall.Signal))
 }
 
 // HangUp sends SIGHUP to the process group.

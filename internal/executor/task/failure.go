@@ -16,6 +16,7 @@ const (
 	CodeExecutor        = "EXECUTOR_ERROR"         // the hub did not provide what the prompt needs, or the parameters are wrong
 	CodeNoKey           = "NO_API_KEY"             // a key that the agent needs is not available
 	CodeNotFound        = "AGENT_NOT_FOUND"        // the agent's program does not exist
+	CodeSandbox         = "SANDBOX_FAILED"         // the agent cannot be confined as its session requires
 	CodeStart           = "AGENT_START_FAILED"     // the agent's program exists but could not be started
 	CodeTimeout         = "AGENT_TIMEOUT"          // the agent does not answer
 	CodeExited          = "AGENT_EXITED"           // the agent exited during the turn

@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
 // A Hub is the part of the hub's API that a task needs.
@@ -151,6 +152,21 @@ func (t *Task) Environment() (process.Environment, *Failure) {
 		env[name] = key.APIKey
 	}
 	return env, nil
+}
+
+// Box returns the sandbox of the agent, whose program is the file path; nil if the launch requires
+// none. env is the agent's environment.
+func (t *Task) Box(path string, env process.Environment) (*sandbox.Box, *Failure) {
+	if t.Launch.Sandbox == nil {
+		return nil, nil
+	}
+	box, err := sandbox.New(*t.Launch.Sandbox, sandbox.Place{
+		Root: t.Launch.Root, CWD: t.Params.CWD, Directories: t.Session.AdditionalDirectories, Programs: []string{path}, Env: env,
+	})
+	if err != nil {
+		return nil, &Failure{Code: CodeSandbox, Message: fmt.Sprintf("%s cannot run in its sandbox: %v", t.Launch.Name, err)}
+	}
+	return box, nil
 }
 
 // Started reports the process to the hub, which kills it if this process dies.

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
 // maxTextFile limits the files that are read or written for an agent.
@@ -24,6 +26,7 @@ type Workspace struct {
 	CWD   string
 	dirs  []string // with links resolved
 	state string   // the hub's own directory; "" if it has none
+	box   *sandbox.Box
 }
 
 // New makes a workspace of two directories. It excludes state, the hub's own directory, wherever
@@ -33,6 +36,10 @@ func New(root, cwd, state string) *Workspace {
 	w.Add(root, cwd)
 	return w
 }
+
+// Confine limits reads and writes to what the agent itself can do in a sandbox; nil: no limit. Call it
+// before any other goroutine uses the workspace.
+func (w *Workspace) Confine(box *sandbox.Box) { w.box = box }
 
 // Add adds existing directories; they may be relative to the cwd.
 func (w *Workspace) Add(dirs ...string) {
@@ -84,6 +91,12 @@ func (w *Workspace) locate(path string) (*os.Root, string, error) {
 
 // ErrOutside is part of the error for a path outside of a workspace.
 var ErrOutside = errors.New("outside of")
+
+// ErrHidden and ErrReadOnly are parts of the errors for paths that a sandbox protects.
+var (
+	ErrHidden   = errors.New("the sandbox hides it")
+	ErrReadOnly = errors.New("it is read-only in the sandbox")
+)
 
 // ErrState is part of the error for a path to the hub's own files.
 var ErrState = errors.New("duet keeps its own state there, which agents neither read nor write")
@@ -193,6 +206,12 @@ func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
 		f.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, cmp.Or(err, ErrState))
 	}
+	if w.box != nil {
+		if real, err := pathOf(f); err != nil || !w.box.CanRead(real) {
+			f.Close()
+			return nil, nil, fmt.Errorf("%s: %w", path, ErrHidden)
+		}
+	}
 	return f, info, nil
 }
 
@@ -246,6 +265,17 @@ func (w *Workspace) WriteText(path, text string) error {
 		return err
 	}
 	defer root.Close()
+	if w.box != nil {
+		parent, err := w.parent(root, filepath.Dir(name))
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		defer parent.Close()
+		root, name = parent, filepath.Base(name) // no link can lead away any more
+		if real, err := rootPath(root); err != nil || !w.box.CanWrite(filepath.Join(real, name)) {
+			return fmt.Errorf("%s: %w", path, ErrReadOnly)
+		}
+	}
 	mode := fs.FileMode(0o666) // before the umask
 	info, err := root.Stat(name)
 	switch {
@@ -279,4 +309,56 @@ func (w *Workspace) WriteText(path, text string) error {
 		root.Remove(temp)
 	}
 	return err
+}
+
+// parent opens a directory of a root, which it makes if it is missing. The agent may replace a
+// directory by a link meanwhile, so each one is opened before the next and must be writable in the
+// sandbox.
+func (w *Workspace) parent(root *os.Root, dir string) (*os.Root, error) {
+	at, err := root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range strings.Split(filepath.Clean(dir), string(filepath.Separator)) {
+		real, err := rootPath(at)
+		if err == nil && !w.box.CanWrite(filepath.Join(real, name)) {
+			err = ErrReadOnly
+		}
+		if err == nil {
+			if err = at.Mkdir(name, 0o777); errors.Is(err, fs.ErrExist) {
+				err = nil
+			}
+		}
+		if err != nil {
+			at.Close()
+			return nil, err
+		}
+		next, err := at.OpenRoot(name)
+		at.Close()
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// rootPath returns the path of an open directory, free of links.
+func rootPath(root *os.Root) (string, error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return pathOf(f)
+}
+
+// pathOf returns the path of an open file, free of links. Only Linux, which has sandboxes, tells it.
+func pathOf(f *os.File) (path string, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return "", err
+	}
+	controlled := raw.Control(func(fd uintptr) { path, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)) })
+	return path, cmp.Or(controlled, err)
 }
