@@ -4,6 +4,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -34,6 +35,8 @@ type Command struct {
 	// Keep, if set, stays open in the process. It keeps a lock that is held on the file if this
 	// process dies and git does not. Windows does not support it.
 	Keep *os.File
+	// Limit is how long the process may take; 0: 10 minutes.
+	Limit time.Duration
 }
 
 // Isolation returns the part of git's environment that does not depend on the repository. No file
@@ -83,8 +86,9 @@ func (e *PipeError) Error() string {
 }
 
 // limit ends a process that takes too long, or that waits for a named pipe. It returns when ctx ends.
-func limit(ctx context.Context, cancel context.CancelCauseFunc, pid int, args []string) {
-	end := time.NewTimer(runLimit)
+func limit(ctx context.Context, cancel context.CancelCauseFunc, pid int, c Command) {
+	within := cmp.Or(c.Limit, runLimit)
+	end := time.NewTimer(within)
 	defer end.Stop()
 	look := time.NewTicker(pipesAfter)
 	defer look.Stop()
@@ -94,7 +98,7 @@ func limit(ctx context.Context, cancel context.CancelCauseFunc, pid int, args []
 		case <-ctx.Done():
 			return
 		case <-end.C:
-			cancel(fmt.Errorf("git %s did not end within %v", args[0], runLimit))
+			cancel(fmt.Errorf("git %s did not end within %v", c.Args[0], within))
 			return
 		case <-look.C:
 			path, waits := pipeOf(pid)
@@ -108,7 +112,7 @@ func limit(ctx context.Context, cancel context.CancelCauseFunc, pid int, args []
 }
 
 // Run runs git in dir and returns its output, unless c.Record receives it. The process and
-// its children are killed when ctx ends, after 10 minutes, and when git waits for a named pipe.
+// its children are killed when ctx ends, after c.Limit, and when git waits for a named pipe.
 func Run(ctx context.Context, program, dir string, env []string, c Command) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +134,7 @@ func Run(ctx context.Context, program, dir string, env []string, c Command) ([]b
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)
-			limit(ctx, cancel, cmd.Process.Pid, c.Args)
+			limit(ctx, cancel, cmd.Process.Pid, c)
 		}()
 		err = cmd.Wait()
 		failed := ctx.Err() != nil

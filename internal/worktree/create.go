@@ -28,6 +28,7 @@ type record struct {
 	Copied     []string  `json:"copied,omitempty"`     // files that CopyFiles has made, relative to Top
 	Prepared   bool      `json:"prepared,omitempty"`   // Prepare has succeeded
 	Discarding bool      `json:"discarding,omitempty"` // what would be lost is kept
+	Session    *Session  `json:"session,omitempty"`    // of a worktree on a host, as it was seen last
 }
 
 // A registration is a worktree as git knows it.
@@ -232,6 +233,9 @@ func (g registration) current(r *Repository) Worktree {
 func (r *Repository) find(w Worktree) (registration, error) {
 	if !w.isOurs() {
 		return registration{}, fmt.Errorf("%.200q is no worktree of %s", w.Name, r.parent)
+	}
+	if w.Ref != "" {
+		return r.away(strings.TrimPrefix(w.Ref, sentPrefix))
 	}
 	all, _, err := r.registrations()
 	if err != nil {

@@ -39,7 +39,8 @@ func (e *LossError) Error() string {
 
 // DiscardOptions says what [Repository.Discard] may delete.
 type DiscardOptions struct {
-	Force bool // keep what would be lost in a ref, and delete the worktree
+	Force   bool   // keep what would be lost in a ref, and delete the worktree
+	Session string // the UUID of its session, whose refs for another machine (host.go) are deleted; "": none
 	// Cleanup, unless nil, is called before the worktree is deleted, and after its work is kept.
 	Cleanup func(context.Context)
 }
@@ -186,7 +187,18 @@ func (r *Repository) Discard(ctx context.Context, w Worktree, opts DiscardOption
 	}
 	kept, err := users.resolve(ctx, "refs/heads/"+w.Branch)
 	done.BranchKept = kept != ""
-	return done, err
+	if err != nil || opts.Session == "" {
+		return done, err
+	}
+	for _, prefix := range []string{fromPrefix, savedPrefix} {
+		if at, err := users.resolve(ctx, prefix+opts.Session); err != nil || at == "" {
+			continue // they cost little
+		}
+		if err := users.updateRef(ctx, "-d", prefix+opts.Session); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 func (r *Repository) keepBeforeCleanup(ctx context.Context, w Worktree, opts DiscardOptions) (string, error) {

@@ -30,6 +30,8 @@ type LandOptions struct {
 	Into    string // the branch; "" is [Worktree.Into]. Patch always changes the tree of Options.Dir
 	// Committed refuses uncommitted and untracked files. Otherwise they become a commit.
 	Committed bool
+
+	as []string // who commits uncommitted files; nil: the user
 }
 
 // Landed is the result of [Repository.Land]. Old and New are the same if there is nothing new.
@@ -173,7 +175,7 @@ func (h *held) commitFiles(
 	if before, err := t.resolve(ctx, head+"^{tree}"); err != nil || files == before {
 		return head, err
 	}
-	commit, err := t.commit(ctx, files, opts.message("Changes of "+g.Branch), nil, head)
+	commit, err := t.commit(ctx, files, opts.message("Changes of "+g.Branch), opts.as, head)
 	if err != nil && opts.Method == Patch { // the user gets no commit, and may have no name for one
 		return t.commit(ctx, files, opts.message("Changes of "+g.Branch), ours, head)
 	}

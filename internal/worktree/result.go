@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,13 +27,14 @@ type Conflict struct{ Path, Kind string }
 type ConflictError struct {
 	Into      string
 	Conflicts []Conflict
+	Ref       string // of a worktree on a host: the ref there that has Into (Offer); "": none
 }
 
 func (e *ConflictError) Error() string {
 	c := e.Conflicts[0]
 	return fmt.Sprintf(
 		"nothing is landed: %q conflicts with %s (%s; %d files in all): merge %s in the worktree first", c.Path, e.Into, c.Kind, len(e.Conflicts),
-		e.Into,
+		cmp.Or(e.Ref, e.Into),
 	)
 }
 

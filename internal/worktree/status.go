@@ -170,6 +170,10 @@ const unmerged = "merge with conflicts"
 // deleted, the reflog of the directory has the commit.
 func (h *held) head(ctx context.Context, g registration) (string, error) {
 	users := h.users()
+	if g.Ref != "" {
+		head, err := users.resolve(ctx, g.Ref+"^{commit}")
+		return head, orGone(head, err)
+	}
 	if !g.gone {
 		head, err := h.tree(g.dir, g.top).resolve(ctx, "HEAD^{commit}")
 		if err != nil || head != "" {

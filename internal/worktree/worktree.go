@@ -77,6 +77,10 @@ type Worktree struct {
 	Branch string `json:"branch"` // duet/NAME
 	Base   string `json:"base"`   // the commit it started at
 	Into   string `json:"into"`   // the branch that was checked out; "" if HEAD was detached
+	// Host and Ref are set for a worktree on a host: the host's name, and the ref here that has its commits
+	// ([Repository.Fetch]). Top and Dir are "".
+	Host string `json:"host,omitempty"`
+	Ref  string `json:"ref,omitempty"`
 }
 
 // A BusyError reports that a program or an unfinished operation of the user is in the way.

@@ -38,7 +38,7 @@ const helperVariable = "WORKTREE_TEST_HELPER"
 
 type helperTask struct {
 	Options  worktree.Options
-	Do       string // create, land, renew or discard
+	Do       string // create, land, renew, discard, receive or upload
 	Worktree worktree.Worktree
 	Method   worktree.Method
 }
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 		err = task.run()
 	}
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
@@ -74,6 +74,21 @@ const usersConfig = "[user]\n\tname = User\n\temail = user@localhost\n[protocol 
 
 func (task helperTask) run() error {
 	ctx := context.Background()
+	switch task.Do { // the other end of git, on a host
+	case "receive":
+		r := worktree.Receiver{Git: task.Options.Git, Dir: task.Options.Dir, From: "here:/project", In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+		for i, arg := range os.Args[:len(os.Args)-1] {
+			switch arg {
+			case "--id":
+				r.ID = os.Args[i+1]
+			case "--commit":
+				r.Commit = os.Args[i+1]
+			}
+		}
+		return worktree.Receive(ctx, r)
+	case "upload":
+		return worktree.Upload(ctx, task.Options.Git, task.Options.Dir, os.Stdin, os.Stdout, os.Stderr)
+	}
 	r, err := worktree.Open(ctx, task.Options)
 	if err != nil {
 		return err
