@@ -61,6 +61,7 @@
     session.archive
     session.delete
     session.land
+    session.save
     session.discard
     agent.describe
     agent.list

@@ -64,6 +64,10 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 			"nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the "+
 			"user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, "+
 			"`worktree_failed`. data.more counts the paths that do not fit."))
+	handle(reg, d, f, "session.save", saveWorktree, server.LongRunning(),
+		server.Doc("Makes a commit of all files in the session's worktree, also of those that are not committed, for a git fetch from another "+
+			"machine. The worktree and its branch stay as they are. Values of data.kind: `bad_state` (a session works there), `no_worktree`, "+
+			"`worktree_failed`."))
 	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
 		server.Doc("Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without "+
 			"force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested "+
@@ -331,7 +335,18 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 func checkStart(p protocol.StartParams) error {
 	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone(
 		"metadata", p.Metadata,
-	), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID), checkChat(p))
+	), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID), checkChat(p), checkBase(p))
+}
+
+// checkBase refuses a commit for a worktree that is not made, and what only an editor's process with --host does.
+func checkBase(p protocol.StartParams) error {
+	if p.Send {
+		return server.InvalidParam(server.ParamError{Param: "send", Expected: "to be left out: the daemon is on the machine with the project", Received: "true"})
+	}
+	if p.Base == "" || protocol.Value(p.Worktree) {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: "worktree", Expected: "true, with worktree_base", Received: "another value"})
 }
 
 // checkChat refuses parameters that only a session other than the chat can have.
@@ -411,7 +426,7 @@ func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession),
 		Model: p.Model, Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Quiet: p.Quiet, Draft: p.Draft, Metadata: p.Metadata,
-		Worktree: p.Worktree, SessionUUID: p.SessionUUID, SessionAlias: cmp.Or(p.Alias, p.SessionUUID),
+		Worktree: p.Worktree, Base: p.Base, SessionUUID: p.SessionUUID, SessionAlias: cmp.Or(p.Alias, p.SessionUUID),
 		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	spec.CallerID, spec.Once = cmp.Or(p.TurnID, p.StartID), p.StartID != ""

@@ -36,11 +36,22 @@ func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult
 	r := protocol.LandResult{Branch: landed.Into, Commits: append(
 		[]string{}, landed.Commits...,
 	), Files: append([]string{}, landed.Files...), Nested: landed.Nested, Unfiltered: listing(landed.Unfiltered)}
+	fitFiles(ctx, &r)
+	return r
+}
+
+// fitFiles leaves out files that do not fit into the result.
+func fitFiles(ctx context.Context, r *protocol.LandResult) {
+	all := len(r.Files)
 	for protocol.EncodedSize(r.Files) > protocol.Room(ctx)/2 {
 		r.Files = r.Files[:len(r.Files)/2]
-		r.More = len(landed.Files) - len(r.Files)
+		r.More = all - len(r.Files)
 	}
-	return r
+}
+
+func saveWorktree(ctx context.Context, h *hub.Hub, p protocol.SaveParams) (protocol.SaveResult, error) {
+	saved, err := h.SaveWorktree(ctx, string(p.Session), worktree.Author{Name: p.Name, Email: p.Email}, p.Landed)
+	return protocol.SaveResult{Commit: saved.Commit, Name: saved.Name, Nested: saved.Nested}, err
 }
 
 func discard(ctx context.Context, h *hub.Hub, p protocol.DiscardParams) (protocol.DiscardResult, error) {
@@ -142,23 +153,10 @@ func chooseAttempt(ctx context.Context, h *hub.Hub, p protocol.ChooseAttemptPara
 	return r, withPaths(err)
 }
 
-const pathsInError = 200
-
 // withPaths adds the paths to the error of a landing.
 func withPaths(err error) error {
-	var conflict *worktree.ConflictError
-	var overlap *worktree.OverlapError
-	var paths []string
-	switch {
-	case errors.As(err, &conflict):
-		for _, c := range conflict.Conflicts {
-			paths = append(paths, c.Path)
-		}
-	case errors.As(err, &overlap):
-		paths = overlap.Paths
-	}
-	shown := min(len(paths), pathsInError)
-	return withData(err, protocol.WorktreeError{Paths: paths[:shown], More: len(paths) - shown})
+	data, _ := protocol.WorktreeErrorOf(err)
+	return withData(err, data)
 }
 
 // withLosses adds the list of losses to an error.

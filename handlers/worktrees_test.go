@@ -34,6 +34,7 @@ type fakeWorktrees struct {
 	refused error // what Land and Discard without Force return
 	landed  worktree.LandOptions
 	bases   []string // from which Create started
+	saved   []any    // the arguments of Save
 }
 
 func (f *fakeWorktrees) Create(_ context.Context, name, base string, taken ...string) (worktree.Worktree, error) {
@@ -66,6 +67,11 @@ func (f *fakeWorktrees) Changes(_ context.Context, w worktree.Worktree, patch in
 func (f *fakeWorktrees) Land(_ context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error) {
 	f.landed = opts
 	return worktree.Landed{Into: w.Into, Commits: []string{"c1"}, Files: []string{"a.txt"}, Unfiltered: worktree.Listing{Count: 1, First: []string{"a.txt"}}}, f.refused
+}
+
+func (f *fakeWorktrees) Save(_ context.Context, w worktree.Worktree, id string, by worktree.Author, landed string) (worktree.Saved, error) {
+	f.saved = []any{w.Name, id, by, landed}
+	return worktree.Saved{Commit: "c1", Nested: []string{"n/"}}, f.refused
 }
 
 func (f *fakeWorktrees) Losses(context.Context, worktree.Worktree) (l worktree.Losses, err error) {
@@ -104,6 +110,12 @@ func TestWorktreeOfASession(t *testing.T) {
 	root := must(filepath.EvalSymlinks(w.dir))(t)
 	c := w.connect(frame.LSP)
 	id := w.finished(c.launch(`{"query":"one","title":"fix","worktree":true}`))
+	var started protocol.Started
+	require.NoError(t, json.Unmarshal(c.ask("session.start", `{"prompt":"two","title":"based","worktree":true,"worktree_base":"abc"}`), &started))
+	w.finished(started.ID)
+	assert.Equal(t, []string{"", "abc"}, f.bases)
+	assert.Equal(t, "worktree", c.fail("session.start", `{"prompt":"two","worktree_base":"abc"}`).Data["param"])
+	f.list, at = f.list[:1], at[:1]
 	dir := filepath.Join(f.parent, "fix")
 	assert.Equal(t, []string{dir}, at)
 	worktreeOf := func(id string) (state protocol.WorktreeState) {
@@ -120,6 +132,9 @@ func TestWorktreeOfASession(t *testing.T) {
 	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it"}, f.landed)
 	assert.Contains(t, string(c.ask("getConversation", hl+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
 	assert.Equal(t, -32602, c.fail("session.land", named+`,"method":"other"}`).Code)
+	assert.JSONEq(t, `{"commit":"c1","name":"fix","nested":["n/"]}`, string(c.ask("session.save", named+`,"name":"A","email":"a@b","landed":"c0"}`)))
+	uuid := testkit.JSONAs[string](t, c.ask("session.get", named+`}`), "session.session_uuid")
+	assert.Equal(t, []any{"fix", uuid, worktree.Author{Name: "A", Email: "a@b"}, "c0"}, f.saved)
 	f.list[0].Into = "" // HEAD was detached
 	assert.Equal(t, "into", c.fail("session.land", named+`}`).Data["param"])
 	c.ask("session.land", named+`,"method":"patch"}`)
@@ -132,6 +147,7 @@ func TestWorktreeOfASession(t *testing.T) {
 	assert.Equal(t, map[string]any{"kind": "overlap", "paths": []any{"b.txt"}}, c.fail("session.land", named+`}`).Data)
 	f.refused = &worktree.BusyError{Dir: "d", Operation: "merge"}
 	assert.Equal(t, "bad_state", c.fail("session.land", named+`}`).Data["kind"])
+	assert.Equal(t, "bad_state", c.fail("session.save", named+`}`).Data["kind"])
 
 	f.refused = &worktree.LossError{Losses: worktree.Losses{Untracked: worktree.Listing{Count: 2, First: []string{"b.txt"}}}}
 	lost := map[string]any{"kind": "would_lose_work", "losses": map[string]any{"untracked": map[string]any{"count": 2.0, "first": []any{"b.txt"}}}}

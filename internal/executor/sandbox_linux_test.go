@@ -20,7 +20,7 @@ import (
 // confined returns a prompt for the fake agent in a sandbox, and a directory that is outside.
 func confined(t *testing.T, text string) (p catalog.ExecutePromptParams, outside string) {
 	testkit.NeedTool(t, "bwrap")
-	bwrap, err := sandbox.Find(t.Context(), domain.SandboxWorkspace)
+	bwrap, err := new(sandbox.Finder).Find(t.Context(), domain.SandboxWorkspace)
 	if err != nil {
 		testkit.SkipMissing(t, err.Error())
 	}

@@ -56,14 +56,14 @@ func (h *Hub) LaunchAttempts(
 			return nil, err
 		}
 		drafts = append(drafts, s)
-		if spec.base == "" {
+		if spec.Base == "" {
 			if w, found := h.Worktree(s.Session.CWD); found {
 				_, created, err := h.openWorktree(ctx, w, !clientenv.IsRestricted(ctx))
 				if err != nil {
 					drop()
 					return nil, err
 				}
-				spec.base = created.Base
+				spec.Base = created.Base
 			}
 		}
 	}
@@ -110,11 +110,11 @@ func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time)
 	}
 	of, err := h.opts.Project.OpenWorktrees(ctx, !clientenv.IsRestricted(ctx))
 	if err != nil {
-		return nil, worktreeError(err)
+		return nil, WorktreeError(err)
 	}
 	list, err := of.List(ctx)
 	if err != nil {
-		return nil, worktreeError(err)
+		return nil, WorktreeError(err)
 	}
 	attempts := make([]Attempt, len(turns))
 	for i, s := range turns {

@@ -26,6 +26,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
@@ -46,6 +47,7 @@ type Hub struct {
 	transcript   *transcript.Writer
 	checkpoints  *checkpoints
 	prepared     preparedWorktrees
+	sandboxes    sandbox.Finder
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *sessionsettings.Settings

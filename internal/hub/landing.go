@@ -43,7 +43,7 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 	landed, err := w.of.Land(ctx, w.Worktree,
 		worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into})
 	if err != nil {
-		return landed, worktreeError(err)
+		return landed, WorktreeError(err)
 	}
 	if len(landed.Files)+len(landed.Commits) == 0 {
 		return landed, nil
@@ -58,6 +58,27 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 		text += fmt.Sprintf(" Committed without the filter that .gitattributes names: %s.", counted(n, "file"))
 	}
 	return landed, h.noteWorktree(ctx, w.turn.Session.ID, text)
+}
+
+// A SavedWorktree is the result of [Hub.SaveWorktree].
+type SavedWorktree struct {
+	worktree.Saved
+	Name string // of the worktree
+}
+
+// SaveWorktree makes a commit of the files in the worktree of a session, for a fetch by another machine: see
+// [worktree.Repository.Save]. The error is as that of [Hub.Land].
+func (h *Hub) SaveWorktree(ctx context.Context, id string, by worktree.Author, landed string) (s SavedWorktree, err error) {
+	w, err := h.findWorktree(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	s.Name = w.Name
+	s.Saved, err = w.of.Save(ctx, w.Worktree, w.turn.Session.UUID, by, landed)
+	if err != nil {
+		return s, WorktreeError(err)
+	}
+	return s, nil
 }
 
 func counted(n int, what string) string {
@@ -94,7 +115,7 @@ func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (Disca
 	}
 	done, err := h.discard(ctx, w, force)
 	if err != nil {
-		return done, worktreeError(err)
+		return done, WorktreeError(err)
 	}
 	text := fmt.Sprintf("The worktree of %s was discarded.", w.Branch)
 	if done.CleanupError != "" {
@@ -136,7 +157,7 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 	for _, session := range append(sessions, w.turn.Session) { // the session may be deleted already
 		h.checkpoints.forget(ctx, session.CWD)
 	}
-	opts := worktree.DiscardOptions{Force: force}
+	opts := worktree.DiscardOptions{Force: force, Session: w.turn.Session.UUID}
 	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
 	if _, err := os.Stat(w.Dir); err == nil && configured.Cleanup != nil {
 		opts.Cleanup = func(ctx context.Context) {

@@ -41,6 +41,7 @@ type LaunchSpec struct {
 	Tools    []string      // allowed; empty: all
 	Quiet    bool          // no deltas
 	Worktree *bool         // the new session works in a git worktree of its own; nil: as configured
+	Base     string        // the commit or branch that the worktree begins with; "": the user's
 	Draft    bool          // store only, do not queue
 	Metadata json.RawMessage
 	Gates    gate.Spec
@@ -53,8 +54,6 @@ type LaunchSpec struct {
 	Waiting func()
 
 	Chat bool // in the project's chat, which SessionAlias and SessionUUID cannot name
-
-	base string // the commit of the worktree; "": the user's
 }
 
 // Launch creates a turn and starts it as soon as a slot is free. It returns the turn as committed.

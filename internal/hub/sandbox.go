@@ -8,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/sandbox"
 )
 
 // findSandbox returns the level of the sandbox in which an agent runs that a session's settings and its
@@ -23,7 +22,7 @@ func (h *Hub) findSandbox(ctx context.Context, of domain.Settings, agent config.
 		return "", "", &domain.Error{Kind: domain.KindSandbox, Message: fmt.Sprintf(
 			"%s cannot run in a sandbox: it is a third-party executor, which starts its agents itself; take another agent", agent.Name)}
 	}
-	program, err = sandbox.Find(ctx, level, append([]string{h.opts.Root, h.opts.WorktreesDir}, agent.SandboxWrite...)...)
+	program, err = h.sandboxes.Find(ctx, level, append([]string{h.opts.Root, h.opts.WorktreesDir}, agent.SandboxWrite...)...)
 	return level, program, err
 }
 

@@ -73,15 +73,15 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		if !asked && errors.Is(err, worktree.ErrNoCommit) {
 			return undo, err.Error(), nil
 		}
-		return undo, "", worktreeError(err)
+		return undo, "", WorktreeError(err)
 	}
 	used, err := h.usedWorktreeNames(ctx)
 	if err != nil {
 		return undo, "", err
 	}
-	w, err := of.Create(ctx, worktreeName(*spec), spec.base, used...)
+	w, err := of.Create(ctx, worktreeName(*spec), spec.Base, used...)
 	if err != nil {
-		return undo, "", worktreeError(err)
+		return undo, "", WorktreeError(err)
 	}
 	undo = func() {
 		if _, err := of.Discard(context.WithoutCancel(ctx), w, worktree.DiscardOptions{}); err != nil {
@@ -92,7 +92,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 	info, err := os.Stat(cwd)
 	if durable.Unknown(err) {
 		undo()
-		return func() {}, "", worktreeError(err)
+		return func() {}, "", WorktreeError(err)
 	}
 	if err != nil || !info.IsDir() {
 		undo()

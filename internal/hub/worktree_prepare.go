@@ -95,7 +95,7 @@ func (h *Hub) prepareWorktree(
 		return domain.Errorf(domain.KindWorktree, "the setup of the worktree failed: %v", failed)
 	}
 	if err != nil {
-		return worktreeError(err)
+		return WorktreeError(err)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type Worktrees interface {
 	Renew(ctx context.Context, w worktree.Worktree) (bool, error)
 	Changes(ctx context.Context, w worktree.Worktree, patch int) (worktree.Changes, error)
 	Land(ctx context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error)
+	Save(ctx context.Context, w worktree.Worktree, id string, by worktree.Author, landed string) (worktree.Saved, error)
 	Losses(ctx context.Context, w worktree.Worktree) (worktree.Losses, error)
 	Discard(ctx context.Context, w worktree.Worktree, opts worktree.DiscardOptions) (worktree.Discarded, error)
 }
@@ -100,11 +101,11 @@ func (h *Hub) openWorktree(
 	ctx context.Context, top string, trusts bool,
 ) (of Worktrees, w worktree.Worktree, err error) {
 	if of, err = h.opts.Project.OpenWorktrees(ctx, trusts); err != nil {
-		return of, w, worktreeError(err)
+		return of, w, WorktreeError(err)
 	}
 	list, err := of.List(ctx)
 	if err != nil {
-		return of, w, worktreeError(err)
+		return of, w, WorktreeError(err)
 	}
 	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Name == filepath.Base(top) })
 	switch {
@@ -119,8 +120,8 @@ func (h *Hub) openWorktree(
 	return of, list[i], nil
 }
 
-// worktreeError returns an error of package worktree for clients.
-func worktreeError(err error) error {
+// WorktreeError returns an error of package worktree for clients.
+func WorktreeError(err error) error {
 	var conflict *worktree.ConflictError
 	var overlap *worktree.OverlapError
 	var loss *worktree.LossError

@@ -205,6 +205,11 @@ func SessionLand(ctx context.Context, c *client.Client, p protocol.LandParams) (
 	return Call[protocol.LandResult](ctx, c, "session.land", p)
 }
 
+// SessionSave calls session.save. It also returns the result as it came.
+func SessionSave(ctx context.Context, c *client.Client, p protocol.SaveParams) (protocol.SaveResult, json.RawMessage, error) {
+	return Call[protocol.SaveResult](ctx, c, "session.save", p)
+}
+
 // SessionDiscard calls session.discard. It also returns the result as it came.
 func SessionDiscard(ctx context.Context, c *client.Client, p protocol.DiscardParams) (protocol.DiscardResult, json.RawMessage, error) {
 	return Call[protocol.DiscardResult](ctx, c, "session.discard", p)
@@ -466,6 +471,7 @@ var untilDone = []string{
 	"session.set",
 	"session.delete",
 	"session.land",
+	"session.save",
 	"session.discard",
 	"agent.check",
 	"agent.login",

@@ -2,8 +2,10 @@ package protocol
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
 // A WorktreeState is the git worktree of a session.
@@ -37,6 +39,21 @@ type LandResult struct {
 	Unfiltered *Listing `json:"unfiltered,omitempty" doc:"Files that this committed as they are, without the filter that .gitattributes names for them (Git LFS, git-crypt): its program is configured nowhere, or only in the repository, which is not trusted."`
 }
 
+type SaveParams struct {
+	Session Ref    `json:"session" doc:"The session."`
+	Name    string `json:"name,omitempty" doc:"The name of the author of the files that are not committed, with email. Absent: Duet."`
+	Email   string `json:"email,omitempty" doc:"The author's e-mail address."`
+	Landed  string `json:"landed,omitempty" doc:"The commit of an earlier call, after it was landed in another repository. If it still has all files of the worktree, the worktree's branch gets it, as it does after session.land."`
+}
+
+func (p SaveParams) Check() error { return NotEmpty("session", string(p.Session)) }
+
+type SaveResult struct {
+	Commit string   `json:"commit" doc:"The commit. The ref refs/duet/saved/SESSION_UUID of the repository has it."`
+	Name   string   `json:"name" doc:"The worktree's name: its branch is duet/NAME."`
+	Nested []string `json:"nested,omitempty" doc:"Git repositories in the worktree, and submodules with work, which the commit does not have."`
+}
+
 type DiscardParams struct {
 	Session Ref  `json:"session" doc:"The session."`
 	Force   bool `json:"force,omitempty" doc:"Also discard work that is not landed. It is kept in a git ref first."`
@@ -55,7 +72,29 @@ type WorktreeError struct {
 	Kind   string   `json:"kind"`
 	Paths  []string `json:"paths,omitempty"`
 	More   int      `json:"more,omitempty"` // further paths
+	Ref    string   `json:"ref,omitempty"`  // of a conflict with work on a host: the ref there that has the branch, for the agent to merge
 	Losses *Losses  `json:"losses,omitempty"`
+}
+
+const pathsInError = 200
+
+// WorktreeErrorOf returns the data of the error of a landing; is is false for errors that have no paths.
+func WorktreeErrorOf(err error) (data WorktreeError, is bool) {
+	var conflict *worktree.ConflictError
+	var overlap *worktree.OverlapError
+	var paths []string
+	switch {
+	case errors.As(err, &conflict):
+		data.Kind, data.Ref = "conflict", conflict.Ref
+		for _, c := range conflict.Conflicts {
+			paths = append(paths, c.Path)
+		}
+	case errors.As(err, &overlap):
+		data.Kind, paths = "overlap", overlap.Paths
+	}
+	shown := min(len(paths), pathsInError)
+	data.Paths, data.More = paths[:shown], len(paths)-shown
+	return data, data.Kind != ""
 }
 
 // Losses is what discarding a worktree would delete. Paths are relative to its top.

@@ -18,13 +18,15 @@ import (
 
 const probeTime = 10 * time.Second
 
-// proven has the sandboxes that have worked in this process, by the program and the level.
-var proven sync.Map
+// A Finder finds bwrap, and remembers what has worked. The zero value is ready, and any goroutine may use it.
+type Finder struct {
+	proven sync.Map // by the program and the level
+}
 
 // Find finds bwrap on the PATH of this process and runs a program in a sandbox of a level, once. It
-// ignores what is in the directories avoid, which agents may write. It returns the path of bwrap. The error is a *domain.Error of [domain.KindSandbox], with the reason and
-// what to do.
-func Find(ctx context.Context, level string, avoid ...string) (program string, err error) {
+// ignores what is in the directories avoid, which agents may write. It returns the path of bwrap. The error
+// is a *domain.Error of [domain.KindSandbox], with the reason and what to do.
+func (f *Finder) Find(ctx context.Context, level string, avoid ...string) (program string, err error) {
 	if runtime.GOOS != "linux" {
 		return "", refused("a sandbox needs Linux, and this is " + runtime.GOOS +
 			": start the session without a sandbox, or on a host that runs Linux (docs/hosts.md)")
@@ -41,7 +43,7 @@ func Find(ctx context.Context, level string, avoid ...string) (program string, e
 			"apt-get install bubblewrap")
 	}
 	key := program + "\x00" + level
-	if _, works := proven.Load(key); works {
+	if _, works := f.proven.Load(key); works {
 		return program, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
@@ -60,7 +62,7 @@ func Find(ctx context.Context, level string, avoid ...string) (program string, e
 		}
 		return "", refused(fmt.Sprintf("the sandbox does not work here: %s: %s", said, remedy(said)))
 	}
-	proven.Store(key, nil)
+	f.proven.Store(key, nil)
 	return program, nil
 }
 

@@ -1,7 +1,7 @@
 // Package sandbox runs an agent's processes in bubblewrap (bwrap), on Linux: their own view of the
 // file system, without other processes, and without a network at the level "offline".
 //
-// [Find] finds bwrap and tries it. [New] makes a [Box] for one agent: a table of paths and what the
+// A [Finder] finds bwrap and tries it. [New] makes a [Box] for one agent: a table of paths and what the
 // agent may do below each. The table gives both the command line of bwrap and the answers to the
 // agent's file requests that Duet serves, so the two cannot differ. docs/security.md says what a
 // sandbox keeps out and what it does not.

@@ -175,6 +175,7 @@ func standIn(t *testing.T, script string) {
 }
 
 func TestFindSaysWhyThereIsNoSandbox(t *testing.T) {
+	var finder sandbox.Finder
 	for script, want := range map[string]string{
 		"": "install the package bubblewrap",
 		"echo 'bwrap: No permissions to create new namespace' >&2; exit 1":                     "bwrap: No permissions to create new namespace",
@@ -182,18 +183,18 @@ func TestFindSaysWhyThereIsNoSandbox(t *testing.T) {
 		"exit 3": "exit status 3",
 	} {
 		standIn(t, script)
-		_, err := sandbox.Find(t.Context(), domain.SandboxWorkspace)
+		_, err := finder.Find(t.Context(), domain.SandboxWorkspace)
 		var refused *domain.Error
 		require.ErrorAs(t, err, &refused, script)
 		assert.Equal(t, domain.KindSandbox, refused.Kind)
 		assert.Contains(t, refused.Message, want)
 	}
 	standIn(t, `case "$*" in *--unshare-net*) exit 1;; esac`)
-	found, err := sandbox.Find(t.Context(), domain.SandboxWorkspace)
+	found, err := finder.Find(t.Context(), domain.SandboxWorkspace)
 	require.NoError(t, err)
 	assert.True(t, strings.HasSuffix(found, "/bwrap"))
-	_, err = sandbox.Find(t.Context(), domain.SandboxOffline)
+	_, err = finder.Find(t.Context(), domain.SandboxOffline)
 	assert.Error(t, err, "each level is tried")
-	_, err = sandbox.Find(t.Context(), domain.SandboxWorkspace, filepath.Dir(found))
+	_, err = finder.Find(t.Context(), domain.SandboxWorkspace, filepath.Dir(found))
 	assert.ErrorContains(t, err, "install the package bubblewrap", "an agent can write there")
 }

@@ -2117,6 +2117,26 @@ export type RunningTask = {
 
 export type Sandbox = "" | "workspace" | "offline";
 
+export type SaveParams = {
+  /** The session. */
+  session: string | number;
+  /** The name of the author of the files that are not committed, with email. Absent: Duet. */
+  name?: string;
+  /** The author's e-mail address. */
+  email?: string;
+  /** The commit of an earlier call, after it was landed in another repository. If it still has all files of the worktree, the worktree's branch gets it, as it does after session.land. */
+  landed?: string;
+};
+
+export type SaveResult = {
+  /** The commit. The ref refs/duet/saved/SESSION_UUID of the repository has it. */
+  commit: string;
+  /** The worktree's name: its branch is duet/NAME. */
+  name: string;
+  /** Git repositories in the worktree, and submodules with work, which the commit does not have. */
+  nested?: Array<string>;
+};
+
 export type SchedulerStatus = {
   enabled: boolean;
   /** Number of triggers with a schedule. */
@@ -2505,6 +2525,10 @@ export type StartParams = {
   max_iterations?: number;
   /** Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new session. Uncommitted files of the user are not in it. */
   worktree?: boolean;
+  /** With worktree: the commit or branch that the worktree begins with. Absent: the commit that is checked out. */
+  worktree_base?: string;
+  /** Of an editor's process with --host alone: sends the commit and the files of the project on this machine to the host first, and the agent works in a worktree there that begins with them. session.land and session.discard bring its work here. */
+  send?: boolean;
   /** Only store the prompt. session.prompt sends it. */
   draft?: boolean;
   /** A JSON object that is stored with the turn. */
@@ -3211,6 +3235,8 @@ export interface Methods {
   "session.delete": { params: SessionRefParams; result: DeleteSessionResult };
   /** Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
   "session.land": { params: LandParams; result: LandResult };
+  /** Makes a commit of all files in the session's worktree, also of those that are not committed, for a git fetch from another machine. The worktree and its branch stay as they are. Values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`. */
+  "session.save": { params: SaveParams; result: SaveResult };
   /** Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`. */
   "session.discard": { params: DiscardParams; result: DiscardResult };
   /** Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands. */
@@ -3336,6 +3362,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "session.set",
   "session.delete",
   "session.land",
+  "session.save",
   "session.discard",
   "agent.check",
   "agent.login",

@@ -25,7 +25,7 @@ import (
 // Its home and its project are outside of /tmp, which is private in a sandbox.
 func sandboxSite(t *testing.T, config string) (s *e2e.Site, other string) {
 	testkit.NeedTool(t, "bwrap")
-	if _, err := sandbox.Find(t.Context(), domain.SandboxOffline); err != nil {
+	if _, err := new(sandbox.Finder).Find(t.Context(), domain.SandboxOffline); err != nil {
 		testkit.SkipMissing(t, err.Error())
 	}
 	testkit.NeedTool(t, "python3")
