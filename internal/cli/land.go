@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,7 @@ If landing fails, nothing is discarded.
 
 func newLand(s *settings) *cobra.Command {
 	params := protocol.ChooseAttemptParams{}
-	var discardOthers bool
+	var discardOthers, here bool
 	cmd := &cobra.Command{
 		Use: "land [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Bring the changes in a session's worktree to your branch",
@@ -57,6 +58,8 @@ func newLand(s *settings) *cobra.Command {
 	method := landFlags(cmd, &params.LandParams)
 	cmd.Flags().BoolVar(&discardOthers, "discard-others", false, "then discard the worktrees of the other attempts at the same prompt")
 	cmd.Flags().BoolVarP(&params.Interrupt, "yes", "y", false, "with --discard-others: interrupt the others that still work, without asking")
+	cmd.Flags().BoolVar(&here, "here", false, "of a session on a host: land what came here last, and ask nothing of the host")
+	cmd.MarkFlagsMutuallyExclusive("here", "discard-others")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case discardOthers && len(args) == 0:
@@ -65,6 +68,9 @@ func newLand(s *settings) *cobra.Command {
 			return errors.New("--yes goes with --discard-others: landing alone asks nothing")
 		}
 		params.Method = method()
+		if here {
+			return landFetched(cmd, s, args, params.LandParams)
+		}
 		return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 			session, err := worktreeSession(ctx, c, args)
 			if err != nil {
@@ -75,7 +81,7 @@ func newLand(s *settings) *cobra.Command {
 			if discardOthers {
 				r, raw, err = choose(ctx, cmd, s, c, params, session)
 			} else {
-				r.LandResult, raw, err = land(ctx, c, session, params.LandParams)
+				r.LandResult, raw, err = s.land(ctx, c, session, params.LandParams)
 			}
 			if err != nil {
 				return err
@@ -230,7 +236,7 @@ func landError(err error, session protocol.Turn) error {
 	if data.Kind == "conflict" {
 		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + strconv.FormatInt(
 			session.Session, 10,
-		) + " \"Merge my branch into yours and resolve the conflicts\"")
+		) + " \"Merge " + cmp.Or(data.Ref, "my branch") + " into yours and resolve the conflicts\"")
 	} else {
 		b.WriteString("\ncommit or stash them first")
 	}
@@ -239,6 +245,9 @@ func landError(err error, session protocol.Turn) error {
 
 // worktreeProblem returns the data of an error about a worktree.
 func worktreeProblem(err error) (data protocol.WorktreeError, is bool) {
+	if data, is := protocol.WorktreeErrorOf(err); is { // of a session on a host, landed here
+		return data, true
+	}
 	e, is := errors.AsType[*client.Error](err)
 	return data, is && json.Unmarshal(e.Data, &data) == nil
 }
@@ -265,7 +274,7 @@ func newDiscard(s *settings) *cobra.Command {
 					return err
 				}
 				view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
-				r, raw, err := discard(ctx, c, session, force || yes, func(l protocol.Losses) error {
+				r, raw, err := s.discard(ctx, c, session, force || yes, func(l protocol.Losses) error {
 					if !s.JSON {
 						showLosses(view, l)
 					}

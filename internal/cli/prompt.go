@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -82,9 +83,13 @@ type promptOptions struct {
 	title            string
 	dirs             []string
 	yes, deny, last  bool
-	background, wait bool     // leave the questions to other clients
-	steer            bool     // a working agent gets the prompt at once, if it can
-	worktree         *bool    // nil: as configured
+	background, wait bool   // leave the questions to other clients
+	steer            bool   // a working agent gets the prompt at once, if it can
+	worktree         *bool  // nil: as configured
+	on               string // the host; "": that of --host, or this machine
+	base, uuid       string // of the next session, which begins with files of this machine on a host
+	away             *host.Away
+	here             bool     // continue a session of a host on this machine
 	sandbox          string   // the level; "": as configured
 	agents           []string // for several attempts
 	first            string   // opens a session with this prompt
@@ -130,6 +135,9 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.IntVar(&o.priority, "priority", 0, "of prompts that wait for a slot, the one with the highest `N` starts first")
 	f.StringVar(&o.title, "title", "", "call the session `TITLE`")
 	worktreeFlag(cmd, &o.worktree)
+	f.StringVar(&o.on, "on", "", "send your commit and files to the host `NAME`, and run the agent in a worktree there")
+	_ = cmd.RegisterFlagCompletionFunc("on", completeHosts)
+	f.BoolVar(&o.here, "here", false, "with --fork 12@HOST: continue it on this machine, from what came here last")
 	sandboxFlag(cmd, &o.sandbox)
 	f.StringSliceVar(&o.agents, "agents", nil, agentsUsage)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
@@ -155,7 +163,10 @@ func newPromptCommand(s *settings) *cobra.Command {
 	}
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny", "background", "wait")
 	cmd.MarkFlagsMutuallyExclusive("fork", "steer")
-	for _, name := range []string{"agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new session
+	for _, name := range []string{"agents", "cwd", "add-dir"} { // of directories and agents here
+		cmd.MarkFlagsMutuallyExclusive("on", name)
+	}
+	for _, name := range []string{"agents", "cwd", "title", "add-dir", "worktree", "on"} { // flags of a new session
 		for _, of := range []string{"continue", "last", "fork"} {
 			cmd.MarkFlagsMutuallyExclusive(of, name)
 		}
@@ -198,6 +209,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		if err := o.makeAbsolute(s); err != nil {
 			return err
 		}
+		if err := o.send(cmd, s); err != nil {
+			return err
+		}
 		return runTalk(cmd, s, o)
 	}
 	if o.yes && len(args) == 0 {
@@ -219,6 +233,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if err := o.makeAbsolute(s); err != nil {
 		return err
 	}
+	if err := o.send(cmd, s); err != nil {
+		return err
+	}
 	switch {
 	case isLeft:
 		return leavePrompt(cmd, s, o, text)
@@ -226,6 +243,17 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		return runAttempts(cmd, s, o, text)
 	}
 	return runPrompt(cmd, s, o, text)
+}
+
+// send sends the files of this machine to the host of --on, or takes what came from a host.
+func (o *promptOptions) send(cmd *cobra.Command, s *settings) error {
+	if o.here {
+		return s.continueHere(cmd, o)
+	}
+	if o.on == "" {
+		return nil
+	}
+	return s.sendTo(cmd.Context(), o.on, o, s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON))
 }
 
 // makeAbsolute makes the directories of the options absolute.
@@ -272,6 +300,9 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		return turn.InWords(err)
 	}
 	session := p.session
+	if err := s.bring(ctx, h.Client, session); err != nil && ctx.Err() == nil {
+		view.Note("its work is not here yet: " + turn.InWords(err).Error())
+	}
 	view.End(session)
 	if s.JSON {
 		if err := printResult(cmd.OutOrStdout(), session); err != nil {
@@ -364,7 +395,14 @@ func leavePrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		if err != nil {
 			return err
 		}
-		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil && o.set.mode != "" {
+		session, _, err := hubclient.Turn(ctx, c, started.ID)
+		if err == nil && o.away != nil {
+			err = o.away.Note(ctx, session)
+		}
+		if err != nil {
+			return err
+		}
+		if o.set.mode != "" {
 			s.recommendSandbox(func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }, false, session.Mode, session.Sandbox)
 		}
 		return printStarted(ctx, cmd, s, c, started, o.wait)
@@ -379,6 +417,9 @@ func startSession(ctx context.Context, c *client.Client, view *turn.View, o prom
 	}
 	noteBeside(view, started)
 	session, _, err := hubclient.Turn(ctx, c, started.ID)
+	if err == nil && o.away != nil {
+		err = o.away.Note(ctx, session)
+	}
 	return session, err
 }
 
@@ -402,6 +443,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	started, _, err = hubclient.SessionStart(ctx, c, protocol.StartParams{
 		Prompt: text, Title: o.title, WorkingDir: o.cwd, Mode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
+		Base: o.base, SessionUUID: o.uuid,
 		Agent:     cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
 		TimeoutMS: milliseconds(o.timeout),
 		AgentSettings: protocol.AgentSettings{

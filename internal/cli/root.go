@@ -279,6 +279,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"preview":    newPreview,
 		"projects":   newProjectsCommand,
 		"prompt":     newPromptCommand,
+		"receive":    newReceiveCommand,
 		"rewind":     newRewind,
 		"search":     newSearch,
 		"serve":      newServeCommand,
@@ -286,6 +287,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"subreaper":  newSubreaperCommand,
 		"triggers":   newTriggers,
 		"trust":      newTrustCommand,
+		"upload":     newUploadCommand,
 		"usage":      newUsageCommand,
 		"version":    newVersionCommand,
 	}

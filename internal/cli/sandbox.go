@@ -44,7 +44,7 @@ func (v *sandboxValue) Set(text string) error {
 // recommendSandbox tells a person at a terminal of the sandbox, if an agent works without questions and
 // without one.
 func (s *settings) recommendSandbox(note func(string), unasked bool, mode, level string) {
-	if s.JSON || !unasked && mode != catalog.ModeBypass || level != "" || runtime.GOOS != "linux" || !term.IsTerminal(os.Stderr) {
+	if s.JSON || s.Host != "" || !unasked && mode != catalog.ModeBypass || level != "" || runtime.GOOS != "linux" || !term.IsTerminal(os.Stderr) {
 		return
 	}
 	if _, err := exec.LookPath("bwrap"); err == nil {
@@ -55,7 +55,7 @@ func (s *settings) recommendSandbox(note func(string), unasked bool, mode, level
 // checkSandbox checks whether a sandbox works here.
 func checkSandbox() finding {
 	f := finding{Check: "sandbox", State: findingOK, Found: "works: `duet-rpc prompt --sandbox`"}
-	if _, err := sandbox.Find(context.Background(), domain.SandboxOffline); err != nil {
+	if _, err := new(sandbox.Finder).Find(context.Background(), domain.SandboxOffline); err != nil {
 		f.State, f.Found, f.Todo = findingNote, err.Error(), ""
 	}
 	return f

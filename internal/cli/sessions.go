@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -405,7 +407,11 @@ func newSessionListCommand(s *settings) *cobra.Command {
 					return listOfTurns(cmd.OutOrStdout(), r.Turns, none)
 				})
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			var away []protocol.Turn
+			if !archived {
+				away = s.awaySessions()
+			}
+			err := withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				sessions, raw, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: filter[archived], Limit: &limit})
 				switch {
 				case err != nil:
@@ -416,8 +422,12 @@ func newSessionListCommand(s *settings) *cobra.Command {
 				if err := atWork(ctx, c, sessions); err != nil {
 					return err
 				}
-				return listOfSessions(cmd.OutOrStdout(), sessions, none)
+				return listOfSessions(cmd.OutOrStdout(), withAway(sessions, away), none)
 			})
+			if errors.Is(err, project.ErrNoDatabase) && len(away) > 0 && !s.JSON {
+				return listOfSessions(cmd.OutOrStdout(), withAway(nil, away), none)
+			}
+			return err
 		},
 	}
 	state.Add(cmd)
@@ -429,6 +439,16 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	addNativeList(cmd, s, &p.Agent, &limit)
 	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
 	return cmd
+}
+
+// withAway adds sessions on hosts to a list, the newest first.
+func withAway(sessions, away []protocol.Turn) []protocol.Turn {
+	if len(away) == 0 {
+		return sessions
+	}
+	sessions = append(sessions, away...)
+	slices.SortStableFunc(sessions, func(a, b protocol.Turn) int { return b.ActiveAt.Compare(a.ActiveAt) })
+	return sessions
 }
 
 // atWork replaces the last turns of sessions by those that work or wait for an answer, if these are

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -50,7 +51,7 @@ func newShow(s *settings) *cobra.Command {
 			case changes:
 				return errors.New("--json and --diff cannot be given together; `duet-rpc changes --json` prints the changes as JSON")
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			err := withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				out, id := cmd.OutOrStdout(), orLast(args)
 				switch {
 				case export != "":
@@ -73,6 +74,10 @@ func newShow(s *settings) *cobra.Command {
 				}
 				return printSessionList(out, x, !s.NoColor)
 			})
+			if hubprocess.IsBroken(err) && !s.JSON && !changes && export != "json" {
+				return s.showCopy(cmd, orLast(args), err)
+			}
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&whole, "transcript", false, "the session up to the turn")
@@ -135,6 +140,9 @@ func listOfTurns(out io.Writer, turns []protocol.Turn, none string) error {
 // listOfSessions prints sessions by their last turns.
 func listOfSessions(out io.Writer, last []protocol.Turn, none string) error {
 	return turnTable(out, "SESSION", last, none, func(x protocol.Turn) (id, title string) {
+		if strings.Contains(x.Name, "@") { // on a host
+			return x.Name, x.SessionTitle
+		}
 		return strconv.FormatInt(x.Session, 10), x.SessionTitle
 	})
 }
@@ -162,6 +170,9 @@ const besideBackground = 30
 
 // sessionStatus returns a session's status, and whether its agent is silent.
 func sessionStatus(x protocol.Turn) string {
+	if strings.Contains(x.Name, "@") && !x.State.Ended() {
+		return "last seen " + x.State.Words()
+	}
 	if x.SilentSince == nil {
 		return x.StateInWords()
 	}

@@ -47,6 +47,27 @@ func canTalk(s *settings) bool {
 // runTalk shows a session until the user leaves it. o has the settings of a new one, or
 // the one to continue.
 func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
+	for {
+		err := talkOn(cmd, s, o)
+		next, is := errors.AsType[*onAnother](err)
+		if !is {
+			return err
+		}
+		s, o = next.settings, next.set
+	}
+}
+
+// onAnother leaves a session for a new one on another machine.
+type onAnother struct {
+	settings *settings
+	set      promptOptions
+}
+
+func (*onAnother) Error() string        { return "the next session is on another machine" }
+func (*onAnother) Is(target error) bool { return target == turn.ErrLeave }
+
+// talkOn is runTalk until the user chooses another machine: then the error is an *onAnother.
+func talkOn(cmd *cobra.Command, s *settings, o promptOptions) error {
 	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
 	h, err := openAttended(cmd.Context(), &s.Settings, view.Note)
 	if err != nil {
@@ -76,6 +97,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, Dir: h.place.root, Shell: remoteShell(h.host), First: o.first, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
 		Send: t.send, Command: t.command, NextMode: t.nextMode, Reported: t.reported,
+		Ended: func(ctx context.Context, c *client.Client, session protocol.Turn) { _ = s.bring(ctx, c, session) }, // land tries again
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
 		},
@@ -88,6 +110,9 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	for {
 		err := t.talk.Run(ctx, h.Client)
 		switch {
+		case errors.As(err, new(*onAnother)):
+			t.goodbye()
+			return err
 		case errors.Is(err, turn.ErrLeave):
 			t.goodbye()
 			return nil
@@ -262,7 +287,7 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 			t.recommended = true
 		}
 		if o.from == "" {
-			t.set.worktree = nil // it was for this session
+			t.set.worktree, t.set.base, t.set.uuid = nil, "", "" // they were for this session
 		}
 		noteBeside(t.view, started)
 	}
@@ -316,6 +341,7 @@ func talkCommands() []talkCommand {
 		{"fork", "", "begin another session that shares this one up to its last turn", afterTurn((*talking).forkHere)},
 		{"rewind", "[ID]", "go back to before the last turn, or another one: files and session", afterTurn((*talking).rewind)},
 		{"worktree", "", "have the next new session work in a git worktree, or not", (*talking).inWorktree},
+		{"on", "[HOST]", "begin another session on a host, with your commit and files; alone: on this machine", (*talking).on},
 		{"land", "[METHOD]", "bring the changes in the worktree to your branch: merge, squash, rebase or patch", afterTurn((*talking).land)},
 		{"discard", "", "delete the worktree and its branch", afterTurn((*talking).discard)},
 		{"cost", "", "show the time, tokens and cost of the session", afterTurn((*talking).cost)},
@@ -622,8 +648,28 @@ func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 	return nil
 }
 
+// on leaves for a new session on a host, or on this machine.
+func (t *talking) on(ctx context.Context, _ *client.Client, name string) error {
+	own, set := *t.settings, t.set
+	set.from, set.first, set.worktree = "", "", nil
+	if name == "" {
+		if own.Host == "" {
+			return errors.New("the agent works on this machine: /on HOST begins a session on a host; `duet-rpc hosts` lists them")
+		}
+		own.Host, own.Root = "", own.Here
+		return &onAnother{&own, set}
+	}
+	if own.Host != "" {
+		own.Host, own.Root = "", own.Here
+	}
+	if err := own.sendTo(ctx, name, &set, t.view); err != nil {
+		return turn.InWords(err)
+	}
+	return &onAnother{&own, set}
+}
+
 func (t *talking) land(ctx context.Context, c *client.Client, method string) error {
-	r, _, err := land(ctx, c, t.talk.Session, protocol.LandParams{Method: protocol.LandMethod(method)})
+	r, _, err := t.settings.land(ctx, c, t.talk.Session, protocol.LandParams{Method: protocol.LandMethod(method)})
 	if err == nil {
 		showLanded(t.view, r)
 	}
@@ -632,7 +678,7 @@ func (t *talking) land(ctx context.Context, c *client.Client, method string) err
 
 func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error {
 	session := t.talk.Session
-	r, _, err := discard(ctx, c, session, false, func(l protocol.Losses) error {
+	r, _, err := t.settings.discard(ctx, c, session, false, func(l protocol.Losses) error {
 		showLosses(t.view, l)
 		answer, err := t.talk.Ask(ctx, "Discard the worktree with this work? [y] Yes, [n] No: ")
 		if err == nil && !strings.HasPrefix(strings.ToLower(answer), "y") {
@@ -737,6 +783,8 @@ func (t *talking) arguments(ctx context.Context, c *client.Client, command strin
 		for _, s := range turns {
 			words = append(words, s.Name+"\t"+term.Short(s.Prompt))
 		}
+	case "on":
+		words, _ = completeHosts(nil, nil, "")
 	case "land":
 		words = protocol.LandMethod("").Accepted()[1:]
 	case "model":

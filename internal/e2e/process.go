@@ -50,6 +50,7 @@ type Launch struct {
 	First  []string // arguments before Args, which override them
 	Args   []string
 	Env    []string // in addition to the clean environment
+	Dir    string   // where it starts; "": where the test does
 
 	Stdin, Stdout, Stderr *os.File // replace the pipes; the caller closes them
 
@@ -86,7 +87,7 @@ func (l Launch) Start(t testing.TB) *Process {
 	), Log: &testkit.Text{}, Ended: make(chan struct{})}
 	p.Cmd.Env = append(append(CleanEnvironment(), Homeless(t)...), l.Env...)
 
-	p.Cmd.SysProcAttr = l.Attributes
+	p.Cmd.Dir, p.Cmd.SysProcAttr = l.Dir, l.Attributes
 
 	var theirs []*os.File // the child's ends
 	p.Cmd.Stdin, p.Cmd.Stdout, p.Cmd.Stderr = l.Stdin, l.Stdout, p.Log

@@ -195,6 +195,10 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		opts.Patience, opts.GiveUp = hubprocess.LineWithin, 2*e.settings.AnswerWithin
 		opts.Lost, opts.Broken = e.remote.Lost(), e.remote.Broke()
 		opts.HubFrame = client.DefaultMaxFrame // a host is third-party
+		opts.Take = e.take
+		keep := newKeeper(e)
+		opts.Event = keep.event
+		defer keep.close()
 	}
 	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }

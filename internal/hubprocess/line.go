@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -125,17 +127,21 @@ func (s *Settings) Remote() (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := ""
+	here, below := "", ""
 	if s.Root == "" {
 		own := *s
-		own.Host = ""
+		own.Host, own.Root = "", s.Here
 		p, err := own.Project()
 		if err != nil {
 			return nil, err
 		}
 		here = filepath.ToSlash(p.Root)
+		if repo, found := git.Find(p.Root); found { // a clone there has the whole repository
+			top := filepath.ToSlash(repo.Top)
+			here, below = top, strings.TrimPrefix(here, top)
+		}
 	}
-	host := &Host{Host: h, settings: s, root: h.Root(s.Root, here), said: &said{}}
+	host := &Host{Host: h, settings: s, root: path.Join(h.Root(s.Root, here), below), said: &said{}}
 	host.use(h.Program)
 	if copied := host.recall().Program; copied != "" {
 		self, err := os.Executable()

@@ -25,6 +25,7 @@ type Settings struct {
 	Listen      []string // paths of more sockets
 	Root        string   // of the project; "": found from the working directory
 	Host        string   // of the project; "": this machine
+	Here        string   // with Host: the project of this machine; "": found from the working directory
 	Limits      frame.Limits
 	// AnswerWithin is how long a hub may take to answer a new client.
 	AnswerWithin time.Duration

@@ -32,7 +32,7 @@ func (r *Relay) readEditor() error {
 			if r.opts.Trace != nil {
 				r.opts.Trace(false, m.Body)
 			}
-			if !r.early(&m) {
+			if !r.takeOver(&m) && !r.early(&m) {
 				to = r.fromEditor(&m)
 			}
 		case errors.As(err, &refusal):
@@ -50,6 +50,31 @@ func (r *Relay) readEditor() error {
 			return err
 		}
 	}
+}
+
+// takeOver has a request answered by Options.Take, and reports whether it does.
+func (r *Relay) takeOver(m *frame.Message) bool {
+	if r.opts.Take == nil || m.Kind != frame.Object || !wantsAnswer(m) {
+		return false
+	}
+	answer := r.opts.Take(m)
+	if answer == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.drain || r.shutdown != noShutdown {
+		return true
+	}
+	r.taken++
+	r.jobs.Go(func() {
+		body := answer(r.ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.taken--
+		r.answer(body)
+	})
+	return true
 }
 
 // refuse answers a frame that cannot be relayed, as package server does. Another goroutine

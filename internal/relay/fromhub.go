@@ -119,6 +119,9 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 		if !r.event(m.Params) {
 			return nil
 		}
+		if r.opts.Event != nil {
+			r.opts.Event(m.Params)
+		}
 	}
 	return m.Body
 }

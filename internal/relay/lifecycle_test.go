@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -320,4 +321,41 @@ func TestUnavailable(t *testing.T) {
 	assert.Equal(t, response(1, `"refused"`), s.ask(request(1, "x", `[]`)))
 	s.send(request(2, "x", `[]`))
 	assert.Equal(t, request(2, "x", `[]`), s.hub().next())
+}
+
+// A request that the relay's process carries out itself does not reach the hub, with and without one. It outlives
+// the editor's end of input, and ends with the relay.
+func TestTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := start(t, func(o *relay.Options) {
+			o.Take = func(m *frame.Message) func(context.Context) []byte {
+				id := bytes.Clone(m.ID)
+				if string(m.Method) != `"own"` {
+					return nil
+				}
+				return func(ctx context.Context) []byte {
+					select {
+					case <-release:
+						return []byte(response(string(id), `"mine"`))
+					case <-ctx.Done():
+						return []byte(response(string(id), `"ended"`))
+					}
+				}
+			}
+		})
+		s.send(request(1, "own", `{}`)) // without a hub
+		hub := s.hub()
+		s.send(request(2, "own", `{}`), request(3, "theirs", `{}`), `{"jsonrpc":"2.0","method":"own"}`)
+		assert.Equal(t, request(3, "theirs", `{}`), hub.next(), "others pass")
+		assert.Equal(t, `{"jsonrpc":"2.0","method":"own"}`, hub.next(), "a notification has no answer")
+		release <- struct{}{}
+		assert.Contains(t, s.next(), `"mine"`)
+		release <- struct{}{}
+		assert.Contains(t, s.next(), `"mine"`)
+		s.send(request(4, "own", `{}`))
+		synctest.Wait()
+		s.cancel()
+		require.NoError(t, s.returned(), "after Options.Grace")
+	})
 }

@@ -103,6 +103,13 @@ type Options struct {
 	// then. A shutdown or exit that it answers without an error ends the relay, as does one
 	// without an id: no hub is started for it.
 	Early func(m *frame.Message) (response []byte, answered bool)
+	// Take, if set, is asked about each request of the editor that comes alone. If it returns a function, that
+	// answers the request, and the hub does not get it. The relay calls the function from a goroutine of its
+	// own; its context ends with the relay. m is valid until Take returns.
+	Take func(m *frame.Message) (answer func(ctx context.Context) (response []byte))
+	// Event, if set, receives the params of each event of a subscription of the editor. They are borrowed until it
+	// returns, and it must not block.
+	Event func(params []byte)
 	// Unavailable, if set, answers a message that waits for a hub after Connect has returned an
 	// [UnavailableError]; nil if the message has no response.
 	Unavailable func(body []byte) (response []byte)
@@ -198,6 +205,7 @@ type Relay struct {
 	// restricted: the editor does not trust the workspace.
 	restricted bool
 	result     error // of Run
+	taken      int   // requests that a function of Options.Take answers
 
 	replies    [][]byte // the relay's own answers, on their way to the editor
 	replyBytes int      // of replies, including those being written
@@ -379,7 +387,7 @@ func (r *Relay) finish(ctx context.Context, eof bool) {
 	r.drain = true
 	r.changed()
 	r.mu.Unlock()
-	if !r.await(patient, func() bool { return len(r.waiting) == 0 && !r.flushing && r.replyBytes == 0 }) {
+	if !r.await(patient, func() bool { return len(r.waiting) == 0 && !r.flushing && r.taken == 0 && r.replyBytes == 0 }) {
 		return
 	}
 	r.mu.Lock()

@@ -238,6 +238,16 @@ func (f *AttachFlags) Read(cmd *cobra.Command, root func() (string, error), args
 	return f.Mentioned(root, strings.Join(args, " "), func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) })
 }
 
+// AttachFile adds a file. One that is missing is left out.
+func (f *AttachFlags) AttachFile(path string) error {
+	blocks, err := attachFiles([]string{path})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f.blocks = append(f.blocks, blocks...)
+	return err
+}
+
 // Mentioned adds the files of the project that a prompt mentions as @file. root returns its root, or "" if
 // it is on a host: an agent there reads the file itself. note informs the
 // user of those that are not sent.

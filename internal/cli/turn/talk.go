@@ -48,6 +48,8 @@ type TalkOptions struct {
 	NextMode func(ctx context.Context, c *client.Client) error
 	// Reported is called when an agent has reported something about its session, such as its commands.
 	Reported func(ctx context.Context, c *client.Client)
+	// Ended, if set, is called when a turn has ended that no other one follows, from a goroutine of its own.
+	Ended func(ctx context.Context, c *client.Client, session protocol.Turn)
 	// Footer describes the session: its agent, its mode.
 	Footer func() string
 }
@@ -326,6 +328,9 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 		t.view.End(ended)
 		if err != nil {
 			return err
+		}
+		if next == nil && t.Ended != nil {
+			running.Go(func() { t.Ended(ctx, a.hub, ended) })
 		}
 		if a.isToEnd {
 			return ErrLeave

@@ -175,3 +175,37 @@ func TestAHostOverSSH(t *testing.T) {
 	assert.Zero(t, p.status())
 	assert.Contains(t, s.Run("--host", "devbox", "session", "list"), "completed")
 }
+
+// The files of this machine go to a host over SSH, which has no duet-rpc and no clone yet, and the work comes back; the
+// line is killed while a question is open.
+func TestFilesOverSSH(t *testing.T) {
+	h := newSSHHost(t)
+	s := e2e.NewSite(e2e.Parallel(t), h.table()+fmt.Sprintf("directory = %q\n", h.home+"/src"))
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@localhost", "-C", s.Root}, args...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return strings.TrimSpace(string(out))
+	}
+	e2e.WriteFile(t, filepath.Join(s.Root, "a"), "1\n")
+	git("init", "-q", "-b", "main")
+	git("add", ".")
+	git("commit", "-q", "-m", "first")
+	e2e.WriteFile(t, filepath.Join(s.Root, "b"), "not committed\n")
+	t.Cleanup(func() { h.there(s, "--root", h.home+"/src/project", "daemon", "stop", "--force") })
+
+	p := startTalk(s, t, "prompt")
+	p.sees("/help lists", idleFooter)
+	p.presses("/on devbox\r", "devbox has your commit and 1 file that you did not commit", "devbox:"+h.home+"/src/project · /help lists", idleFooter)
+	p.presses("write it\r", "? Write demo.txt", "[?] Keys: ")
+	h.signal(syscall.SIGKILL)
+	p.sees("? Write demo.txt", "[?] Keys: ")
+	p.presses("y", "I wrote demo.txt", idleFooter)
+	p.presses("!cat b\r", "not committed", "exit status 0")
+	p.presses("/land patch\r", "landed without a commit: 1 file", idleFooter)
+	assert.Equal(t, "?? b\n?? demo.txt", git("status", "--short"))
+	p.presses("/on\r", "back with: duet-rpc --host devbox prompt --continue 1", "/help lists", idleFooter)
+	p.presses("\x04")
+	assert.Zero(t, p.status())
+	assert.Contains(t, s.Run("session", "list"), "1@devbox")
+}

@@ -5,6 +5,7 @@ package hub
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -111,4 +112,121 @@ program = %q
 	printed := w.Printed.String()
 	assert.Equal(t, 2, strings.Count(printed, "U+001B"), "%q", printed)
 	assert.NotContains(t, printed, "\x1b[31m")
+}
+
+// newSendingSite returns a site whose project is a git repository, and a host with another directory of projects. A
+// line is cut in the middle of what it writes if the file lines.cut has its number.
+func newSendingSite(t *testing.T) (f farSite, git func(args ...string) string) {
+	t.Helper()
+	s := e2e.NewSite(t)
+	lines := filepath.Join(s.Home, "lines")
+	s.Agents(fmt.Sprintf(`[hosts.far]
+command = ["sh", "-c", 'echo $$ >>%[1]s; cd %[2]q; if test "$(wc -l <%[1]s)" -eq "$(cat %[1]s.cut 2>/dev/null || echo 0)"; then "$@" | { head -c 90; kill -9 $$; }; else exec "$@"; fi', "line"]
+directory = "there"
+program = %[3]q
+`, lines, s.Home, e2e.Program))
+	git = func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@localhost", "-C", s.Root}, args...)...)
+		cmd.Env = append(e2e.CleanEnvironment(), "HOME="+s.Home, "GIT_CONFIG_NOSYSTEM=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "git %q: %s", args, out)
+		return strings.TrimSpace(string(out))
+	}
+	e2e.WriteFile(t, filepath.Join(s.Root, "a"), "1\n")
+	git("init", "-q", "-b", "main")
+	git("add", "a")
+	git("commit", "-q", "-m", "first")
+	e2e.WriteFile(t, filepath.Join(s.Home, ".gitconfig"), "[user]\nname = u\nemail = u@localhost\n")
+	return farSite{s, lines}, git
+}
+
+// An editor's process with --host sends the files here, and lands and discards here what came of them.
+func TestEditorSendsItsFiles(t *testing.T) {
+	f, git := newSendingSite(e2e.Parallel(t))
+	e2e.WriteFile(t, filepath.Join(f.Root, "b"), "not committed\n")
+	over := *f.Site
+	over.Args = nil
+	l := over.Launch()
+	l.Dir, l.Args = f.Root, []string{"--host", "far"}
+	f.Clients.Add(1)
+	c := e2e.NewClient(l.Start(t))
+	start := map[string]any{"prompt": "write it", "send": true, "mode": "acceptEdits"}
+	var started struct {
+		Session int64  `json:"session"`
+		Turn    string `json:"turn_uuid"`
+	}
+	c.Call("session.start", start, &started)
+	require.Eventually(t, func() bool {
+		var r struct {
+			Turn struct {
+				State string `json:"state"`
+			} `json:"turn"`
+		}
+		c.Call("turn.get", map[string]any{"turn": started.Turn}, &r)
+		return r.Turn.State == "completed"
+	}, e2e.Watchdog, e2e.PollEvery)
+	// When a turn has ended its work comes here.
+	c.Call("event.subscribe", map[string]any{}, nil)
+	var next struct{}
+	c.Call("session.prompt", map[string]any{"session": strconv.FormatInt(started.Session, 10), "prompt": "write more"}, &next)
+	require.Eventually(t, func() bool {
+		return git("for-each-ref", "--format=%(subject)", "refs/duet/hosts") == "Changes of duet/write-it"
+	}, e2e.Watchdog, e2e.PollEvery)
+	assert.Contains(t, f.RunIn(f.Root, "session", "list"), "1@far")
+	session := map[string]any{"session": strconv.FormatInt(started.Session, 10)}
+	err := c.Try("session.land", session, nil)
+	require.Equal(t, "overlap", e2e.KindOf(t, err))
+	git("add", "b")
+	git("commit", "-q", "-m", "second")
+	var landed struct {
+		Branch string   `json:"branch"`
+		Files  []string `json:"files"`
+	}
+	c.Call("session.land", session, &landed)
+	assert.Equal(t, "main", landed.Branch)
+	assert.Equal(t, []string{"demo.txt"}, landed.Files)
+	assert.FileExists(t, filepath.Join(f.Root, "demo.txt"))
+	c.Call("session.discard", session, nil)
+	assert.Equal(t, "no_worktree", e2e.KindOf(t, c.Try("session.land", session, nil)))
+	assert.Equal(t, "refs/heads/main", git("for-each-ref", "--format=%(refname)"))
+
+	// Without a host there is nobody to send to.
+	here := f.Start()
+	assert.ErrorContains(t, here.Try("session.start", start, nil), "send")
+	e2e.Leave(c, here)
+}
+
+// The line is cut in the middle of each of its parts: then nothing is landed or all is, and the next attempt
+// lands it.
+func TestLandingOverABrokenLine(t *testing.T) {
+	f, git := newSendingSite(e2e.Parallel(t))
+	run := func(args ...string) (string, error) {
+		_, errs, err := f.CommandIn(f.Root, args...)
+		return errs, err
+	}
+	count := func() int { return strings.Count(e2e.ReadFile(t, f.lines), "\n") }
+	cut := func(n int) { e2e.WriteFile(t, f.lines+".cut", strconv.Itoa(n)) }
+	for n := 1; ; n++ {
+		cut(0)
+		errs, err := run("prompt", "--on", "far", "--yes", "write it")
+		require.NoError(t, err, errs)
+		before, from := git("rev-parse", "main"), count()
+		session := fmt.Sprintf("%d@far", n)
+		cut(from + n)
+		_, err = run("land", "--squash", session)
+		now := git("rev-parse", "main")
+		assert.Empty(t, git("status", "--porcelain"))
+		if now != before {
+			assert.Equal(t, before, git("rev-parse", "main^"))
+		}
+		whole := err == nil && count() < from+n
+		cut(0)
+		errs, err = run("land", "--squash", session)
+		require.NoError(t, err, errs)
+		assert.Equal(t, before, git("rev-parse", "main^"), "%d: it is landed once", n)
+		if whole {
+			require.Equal(t, 3, n, "a landing has two lines: to the daemon and to git")
+			return
+		}
+	}
 }

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// This file has sessions that begin on a host with the files of this machine (prompt --on), and what brings
+// their work back.
+
+// newReceiveCommand and newUploadCommand return the commands that run on a host as the other end of git.
+func newReceiveCommand(s *settings) *cobra.Command {
+	r := worktree.Receiver{}
+	var below string
+	cmd := &cobra.Command{
+		Use: "receive", Hidden: true, Args: noArguments,
+		Short: "Receive commits on standard input and output (started by prompt --on)",
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			top, isBelow := strings.CutSuffix(path.Clean(s.Root), below)
+			if !isBelow {
+				return fmt.Errorf("the project is in %s of its repository: name a directory that ends with it, with --root", below)
+			}
+			if r.Dir, err = filepath.Abs(top); err != nil {
+				return err
+			}
+			r.In, r.Out, r.Err = os.Stdin, os.Stdout, os.Stderr
+			return worktree.Receive(cmd.Context(), r)
+		},
+	}
+	cmd.Flags().StringVar(&below, "below", "", "what --root names below the top of the repository")
+	cmd.Flags().StringVar(&r.From, "from", "", "the repository that sends")
+	cmd.Flags().StringVar(&r.ID, "id", "", "the session")
+	cmd.Flags().StringVar(&r.Commit, "commit", "", "the commit that a clone checks out")
+	return cmd
+}
+
+func newUploadCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use: "upload", Hidden: true, Args: noArguments,
+		Short: "Give commits on standard input and output (started by land)",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Project()
+			if err != nil {
+				return err
+			}
+			return worktree.Upload(cmd.Context(), "", p.Root, os.Stdin, os.Stdout, os.Stderr)
+		},
+	}
+}
+
+// sendTo sends the files of this machine to a host, where the next session begins with them. It makes the host
+// that of the command.
+func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, view *turn.View) error {
+	if s.Host != "" {
+		return fmt.Errorf("--on %s begins a session with the files of this machine: leave out --host %s", name, s.Host)
+	}
+	if o.worktree != nil && !*o.worktree {
+		return errors.New("--on needs a worktree there: leave out --worktree=false")
+	}
+	s.Host, s.Here, s.Root = name, s.Root, ""
+	a, err := host.OpenAway(ctx, &s.Settings)
+	if err != nil {
+		return err
+	}
+	var params protocol.StartParams
+	sent, err := a.Send(ctx, &params)
+	if err != nil {
+		return err
+	}
+	o.away, o.worktree, o.base, o.uuid = a, params.Worktree, params.Base, params.SessionUUID
+	text := fmt.Sprintf("%s has the commit %.10s", name, sent.Commit)
+	if sent.Uncommitted > 0 {
+		text = fmt.Sprintf("%s has your commit and %s", name, term.Count(sent.Uncommitted, "file")+" that you did not commit")
+	}
+	view.Note(term.Line(text))
+	showListing(view, "not sent, too large without being committed", listingOf(sent.Left))
+	for _, path := range sent.Nested {
+		view.Note("not sent, a nested repository: " + term.Line(path))
+	}
+	return nil
+}
+
+func listingOf(l worktree.Listing) *protocol.Listing {
+	if l.Count == 0 {
+		return nil
+	}
+	return &protocol.Listing{Count: l.Count, First: l.First}
+}
+
+// bring fetches the work of a session that has ended a turn, so that the host may vanish.
+func (s *settings) bring(ctx context.Context, c *client.Client, session protocol.Turn) error {
+	a, err := host.AwayOf(ctx, &s.Settings, session)
+	if a != nil && err == nil {
+		_, _, err = a.Fetch(ctx, c, session)
+	}
+	return err
+}
+
+// land lands the work of a session: here, if it began on a host with files of this machine.
+func (s *settings) land(
+	ctx context.Context, c *client.Client, session protocol.Turn, params protocol.LandParams,
+) (protocol.LandResult, json.RawMessage, error) {
+	a, err := host.AwayOf(ctx, &s.Settings, session)
+	if err != nil {
+		return protocol.LandResult{}, nil, err
+	}
+	if a == nil {
+		return land(ctx, c, session, params)
+	}
+	r, err := a.Land(ctx, c, session, params)
+	if err != nil {
+		return r, nil, landError(err, session)
+	}
+	raw, err := json.Marshal(r)
+	return r, raw, err
+}
+
+// discard deletes the worktree of a session, and before fetches the work of one that began on a host with files
+// of this machine.
+func (s *settings) discard(
+	ctx context.Context, c *client.Client, session protocol.Turn, force bool, ask func(protocol.Losses) error,
+) (protocol.DiscardResult, json.RawMessage, error) {
+	a, err := host.AwayOf(ctx, &s.Settings, session)
+	if err != nil {
+		return protocol.DiscardResult{}, nil, err
+	}
+	if a == nil {
+		return discard(ctx, c, session, force, ask)
+	}
+	r, err := a.Discard(ctx, c, session, force, func(isLanded bool) (protocol.DiscardResult, error) {
+		r, _, err := discard(ctx, c, session, force || isLanded, ask)
+		return r, err
+	})
+	if err != nil {
+		return r, nil, err
+	}
+	raw, err := json.Marshal(r)
+	return r, raw, err
+}
+
+// awayHere returns the sessions on hosts that began with the files of this machine's project, as they were seen
+// last.
+func (s *settings) awayHere() []worktree.Session {
+	own := s.Settings
+	if own.Host != "" {
+		own.Host, own.Root = "", own.Here
+	}
+	p, err := own.Project()
+	if err != nil {
+		return nil
+	}
+	return worktree.SessionsAway(p.Root)
+}
+
+// awaySessions returns them for a list.
+func (s *settings) awaySessions() (list []protocol.Turn) {
+	if s.Host != "" {
+		return nil
+	}
+	for _, x := range s.awayHere() {
+		list = append(list, protocol.Turn{
+			Name: fmt.Sprintf("%d@%s", x.Number, x.Host), State: domain.State(x.State), Agent: x.Agent, SessionTitle: x.Title, ActiveAt: x.Active,
+		})
+	}
+	return list
+}
+
+// lastCopy returns what came here last of a session of the host, by its number.
+func (s *settings) lastCopy(id string) (worktree.Session, error) {
+	number, _, _ := strings.Cut(id, ".")
+	for _, x := range s.awayHere() {
+		if x.Host == s.Host && strconv.FormatInt(x.Number, 10) == number {
+			return x, nil
+		}
+	}
+	return worktree.Session{}, fmt.Errorf("nothing came here of session %s@%s: it did not begin with the files of this project (prompt --on)", id, s.Host)
+}
+
+// showCopy shows the copy of a session whose host cannot be reached, or returns why it cannot.
+func (s *settings) showCopy(cmd *cobra.Command, id string, why error) error {
+	x, err := s.lastCopy(id)
+	if err != nil {
+		return why
+	}
+	text, err := os.ReadFile(x.Copy)
+	if err != nil {
+		return why
+	}
+	progress(cmd, s, "%s", why.Error())
+	progress(cmd, s, "this came here %s ago; the work is in %s", term.Age(x.Active), x.Ref)
+	return printText(cmd.OutOrStdout(), string(text))
+}
+
+// continueHere has a session of a host continue as a new one on this machine, from what came here last of it.
+func (s *settings) continueHere(cmd *cobra.Command, o *promptOptions) error {
+	if s.Host == "" || !o.fork {
+		return errors.New("--here goes with a session of a host: --fork 12@devbox --here")
+	}
+	x, err := s.lastCopy(o.from)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(o.from, ".") {
+		return fmt.Errorf("--here continues a whole session: --fork %d@%s --here", x.Number, x.Host)
+	}
+	s.Host, s.Root = "", s.Here
+	o.from, o.fork, o.worktree, o.base = "", false, new(true), x.Ref
+	o.title = cmp.Or(o.title, fmt.Sprintf("%s (fork of %d@%s)", x.Title, x.Number, x.Host))
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON)
+	view.Note(fmt.Sprintf("the agent begins with the files and the transcript that came here %s ago; what the session did since is not here", term.Age(x.Active)))
+	return o.with.AttachFile(x.Copy)
+}
+
+// landFetched lands what came here last of a session on a host.
+func landFetched(cmd *cobra.Command, s *settings, args []string, params protocol.LandParams) error {
+	if s.Host == "" || len(args) == 0 {
+		return errors.New("--here goes with a session of a host: land --here 12@devbox")
+	}
+	x, err := s.lastCopy(args[0])
+	if err != nil {
+		return err
+	}
+	a, err := host.OpenAway(cmd.Context(), &s.Settings)
+	if err != nil {
+		return err
+	}
+	r, err := a.LandFetched(cmd.Context(), x.ID, params)
+	if err != nil {
+		return landError(err, protocol.Turn{Session: x.Number})
+	}
+	if s.JSON {
+		return printLine(cmd.OutOrStdout(), r)
+	}
+	showLanded(s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), r)
+	return nil
+}
