@@ -61,7 +61,10 @@ content blocks, as the protocol spells them.")
 (defvar-local duet-compose--queued nil
   "The id of the turn whose queued prompt is edited, or nil for a new prompt.")
 (defvar-local duet-compose--worktree nil
-  "Whether the new session is to work in a git worktree.")
+  "Whether the new session is to work in a git worktree.
+If `duet-compose--sends' is non-nil, the worktree begins with the user's files.")
+(defvar-local duet-compose--sends nil
+  "The host to which a new session can take the user's files, or nil.")
 (defvar-local duet-compose--agents nil
   "The agents of a new session with several agents, a list of objects, or nil.")
 (defvar-local duet-compose--place nil
@@ -69,7 +72,7 @@ content blocks, as the protocol spells them.")
 (defvar-local duet-compose--draft nil
   "The text before a prompt of the history replaced it.")
 (defvar-local duet-compose--sending nil
-  "Whether the prompt is being sent.")
+  "Whether the prompt is being sent; `files' if the user's files are sent first.")
 
 (defvar duet-compose-mode-map
   (let ((map (make-sparse-keymap)))
@@ -112,6 +115,16 @@ content blocks, as the protocol spells them.")
 
 (defun duet-compose--header-new ()
   "Return the header line of a new prompt."
+  (if (eq duet-compose--sending 'files)
+      (concat " " (duet-compose--sending-words))
+    (duet-compose--header-unsent)))
+
+(defun duet-compose--sending-words ()
+  "Return the words for the time in which the user's files are sent."
+  (format "Sending your files to %s…" duet-compose--sends))
+
+(defun duet-compose--header-unsent ()
+  "Return the header line of a new prompt that is not being sent."
   (let* ((what (cond ((null duet-session) "New session")
                      (duet-compose--turn "Fork")
                      ((duet-session-active-turn duet-session) "Queue")
@@ -170,25 +183,34 @@ content blocks, as the protocol spells them.")
                    (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
                (duet-get-string more :model)))
        (list (duet-actions-mode-words (duet-get-string more :mode))
-             (and (null duet-compose--agents) (duet-get more :worktree) "in a worktree"))))))
+             (cond (duet-compose--agents nil)
+                   ((plist-get more :send) "begins with your files")
+                   ((duet-get more :worktree) "in a worktree")))))))
 
 (defun duet-compose--parameters ()
   "Return the parameters of a launch.
 They are those of `duet-compose-parameters-functions', and the worktree."
-  (append (and duet-compose--worktree (list :worktree t))
+  (append (and duet-compose--worktree (list (if duet-compose--sends :send :worktree) t))
           (apply #'append (mapcar #'funcall duet-compose-parameters-functions))))
 
 (defun duet-compose-toggle-worktree ()
   "Switch between a git worktree and the project's directory for the new session.
 A worktree is a directory outside of the project, on a branch of its own.
-`duet-land' brings the result to your branch."
+`duet-land' brings the result to your branch.  On a host, the worktree begins
+with your files if `duet-host-send' is non-nil."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (when duet-session
     (user-error "Only a new session can get a worktree"))
   (setq duet-compose--worktree (not duet-compose--worktree))
   (force-mode-line-update)
-  (message (if duet-compose--worktree "The agent works in its own git worktree"
-             "The agent works in the project's directory")))
+  (message "%s" (cond ((null duet-compose--sends)
+                       (if duet-compose--worktree "The agent works in its own git worktree"
+                         "The agent works in the project's directory"))
+                      (duet-compose--worktree
+                       (format "The session begins with your files, in a git worktree on %s"
+                               duet-compose--sends))
+                      (t (format "The agent works in the project's directory on %s"
+                                 duet-compose--sends)))))
 
 (defun duet-compose--agent-names ()
   "Return the agents of a new session with several agents, as the user types them."
@@ -231,6 +253,11 @@ SESSION is nil for a new one."
       (duet-connection-directory connection session)
     (duet-connection-root connection)))
 
+(defun duet-compose-sends (connection)
+  "Return the host to which new sessions of CONNECTION take the user's files.
+Return nil if they do not."
+  (and duet-host-send (duet-connection-local connection) (duet-connection-host connection)))
+
 (defun duet-compose (connection &optional session turn queued)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
 With TURN, the id of a turn of SESSION, for a fork that begins after it.
@@ -238,6 +265,7 @@ With QUEUED, (TURN . TEXT), edit TEXT, the queued prompt of TURN.
 A prompt that was begun before is shown again."
   (let* ((origin (if (derived-mode-p 'duet-compose-mode) duet-compose--origin
                    (current-buffer)))
+         (sends (duet-compose-sends connection))
          (old (cl-find-if
                (lambda (buffer)
                  (with-current-buffer buffer
@@ -260,6 +288,8 @@ A prompt that was begun before is shown again."
               duet-compose--turn turn
               duet-compose--queued (car queued)
               duet-compose--origin origin
+              duet-compose--sends (and (null session) sends)
+              duet-compose--worktree (and duet-compose--sends t)
               default-directory (duet-compose--directory connection session))
         (duet-compose--list-files)
         (when queued
@@ -451,13 +481,23 @@ SETTINGS are from `duet-directive-take'; CONTENT is a parameter."
     (cl-loop for (parameter value) on (duet-compose--chosen settings) by #'cddr
              do (setq more (plist-put more parameter value)))
     (when agents (setq more (duet-compose--attempts agents more)))
+    (when (plist-get more :send)
+      (setq duet-compose--sending 'files)
+      (force-mode-line-update)
+      (message "%s" (duet-compose--sending-words)))
     (duet-connection-request
      connection (if agents 'attempt.start 'session.start)
      (append (list :prompt text) more content
              ;; Without a title, the session would be named after its last prompt.
              (unless (plist-member more :title)
                (list :title (duet-compose--title text))))
-     :success-fn done
+     :success-fn (lambda (result)
+                   (when (plist-get more :send)
+                     (message "%s has your files" (duet-connection-host connection)))
+                   ;; The session has made the project there.
+                   (when (eq (duet-connection-state connection) 'refused)
+                     (duet-connection-refresh connection))
+                   (funcall done result))
      :error-fn fail)))
 
 (defun duet-compose--attempts (agents parameters)
@@ -469,7 +509,7 @@ agent, and are dropped."
                                              (append agent (and mode (list :mode mode))))
                                            agents)))
             (cl-loop for (parameter value) on parameters by #'cddr
-                     unless (memq parameter '(:agent :model :options :mode :worktree))
+                     unless (memq parameter '(:agent :model :options :mode :worktree :send))
                      append (list parameter value)))))
 
 (defun duet-compose--continue (connection session turn text content done fail now)

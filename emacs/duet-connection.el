@@ -204,6 +204,7 @@ Signal a `user-error' if the user declines."
   (state 'stopped :documentation "starting, ready, refused, lost or stopped.")
   (reason nil :documentation "The reason for which it is lost, in words.")
   (version nil :documentation "The server's version.")
+  (local nil :documentation "The local project whose files the server can send to the host, or nil.")
   (attempts 0 :documentation "The number of starts since the server last ran well.")
   (timer nil :documentation "The timer of the next start.")
   (next nil :documentation "The time of the next start, in seconds since the epoch.")
@@ -440,6 +441,10 @@ ask the user before the first start outside of a project."
                                         :root root
                                         :model (duet-model-create :root root))
                                   duet-connections))))
+    ;; The server sends the files of the project in which it runs.
+    (when-let ((local (duet-host-local-project root)))
+      (unless (equal local (duet-connection-local connection))
+        (duet-connection-stop connection)))
     (when (eq (duet-connection-state connection) 'stopped)
       (duet-connection--start connection t))
     connection))
@@ -515,8 +520,9 @@ error instead; a stopped connection then stays stopped."
   (condition-case err
       (let* ((duet-rpc-events-buffer-size duet-events-buffer-size)
              (root (duet-connection-root connection))
-             (default-directory (if (duet-host-of root) (duet-host-local-directory) root))
+             (default-directory (if (duet-host-of root) (duet-host-local-directory root) root))
              rpc)
+        (setf (duet-connection-local connection) (duet-host-local-project root))
         (setq rpc (duet-rpc-connect
                    :name (format "duet %s" (duet-remote-abbreviate root))
                    :directory root

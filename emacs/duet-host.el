@@ -22,6 +22,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 
+(declare-function duet-project-root "duet-connection" (directory))
 (declare-function duet-rpc-process-command "duet-rpc" (command))
 
 (defcustom duet-host (let ((host (getenv "DUET_HOST")))
@@ -32,6 +33,15 @@ local project, below the host's directory.  You can set this option in
 .dir-locals.el; Emacs then asks whether the value is safe.  The default is
 the environment variable DUET_HOST."
   :type '(choice (const :tag "This machine" nil) (string :tag "Host"))
+  :group 'duet)
+
+(defcustom duet-host-send t
+  "Whether a new session on a host begins with the files of the local project.
+If non-nil, Git sends your commit and your files to the host, also the files
+that are not committed.  The agent works there in a worktree, and `duet-land'
+brings its changes here.  If nil, the agent works in the project's directory
+there."
+  :type 'boolean
   :group 'duet)
 
 (defcustom duet-host-files nil
@@ -152,10 +162,21 @@ One of the two is on a host.  The name cannot leave that host by \"..\"."
 
 ;;; Projects on hosts
 
-(defun duet-host-local-directory ()
-  "Return a directory of this machine, for a program that works with a host."
-  (let ((home (expand-file-name "~/")))
-    (if (file-directory-p home) home "/")))
+(defvar duet-host--local (make-hash-table :test #'equal)
+  "Local projects, by the directories of the projects on hosts with their names.")
+
+(defun duet-host-local-project (directory)
+  "Return the local project with the name of the project DIRECTORY on a host.
+Return nil if none is known, or if it is gone."
+  (let ((local (gethash directory duet-host--local)))
+    (and local (file-directory-p local) local)))
+
+(defun duet-host-local-directory (&optional directory)
+  "Return a directory of this machine, for a program that works with a host.
+It is the local project of DIRECTORY, a project on a host, if that is known."
+  (or (and directory (duet-host-local-project directory))
+      (let ((home (expand-file-name "~/")))
+        (if (file-directory-p home) home "/"))))
 
 (defun duet-host-arguments (directory)
   "Return the arguments of duet-rpc for the project DIRECTORY on a host."
@@ -195,27 +216,52 @@ A key is a list of a host, a local directory and a directory there or nil.")
 (defun duet-host-project (host here &optional there)
   "Return the directory of a project on HOST, a name for Emacs.
 It is the project around the directory THERE; if that is nil, the project
-with the name of the one around the local directory HERE.  Ask the host if
-necessary, and wait for the answer."
-  (let ((key (list host (expand-file-name here) there)))
-    (or (gethash key duet-host--projects)
-        (progn
-          (when non-essential
-            (user-error "The project on %s is not known yet" host))
-          (message "Looking for the project on %s…" host)
-          (let* ((output (apply #'duet-host--call here "--host" host
-                                (append (and there (list "--root" there))
-                                        '("--json" "paths"))))
-                 (root (plist-get (json-parse-string output :object-type 'plist
-                                                     :null-object nil)
-                                  :root)))
-            (unless (and (stringp root) (string-prefix-p "/" root))
-              (user-error "Duet cannot use the project directory %s on %s: it does not begin with a slash"
-                          root host))
-            (message nil)
-            (puthash key (file-name-as-directory
-                          (duet-host--expand (duet-host-file host root)))
-                     duet-host--projects))))))
+with the name of the one around the local directory HERE.  With
+`duet-host-send' that directory need not exist: the first session makes it.
+Ask the host if necessary, and wait for the answer."
+  (let* ((key (list host (expand-file-name here) there))
+         (found (or (gethash key duet-host--projects)
+                    (puthash key (duet-host--find host here there) duet-host--projects))))
+    ;; The home directory is where Emacs works without a project; its files are not sent.
+    (unless (or there (file-equal-p here (duet-host-local-directory)))
+      (puthash found (duet-project-root here) duet-host--local))
+    found))
+
+(defun duet-host--find (host here there)
+  "Ask HOST for the directory of a project; see `duet-host-project'.
+HERE and THERE are as there."
+  (when non-essential
+    (user-error "The project on %s is not known yet" host))
+  (message "Looking for the project on %s…" host)
+  (let ((root (condition-case err
+                  (duet-host--root host here there)
+                (user-error (or (and (null there) duet-host-send
+                                     (not (file-equal-p here (duet-host-local-directory)))
+                                     (duet-host--missing host here (cadr err)))
+                                (signal (car err) (cdr err)))))))
+    (message nil)
+    (file-name-as-directory (duet-host--expand (duet-host-file host root)))))
+
+(defun duet-host--root (host here there)
+  "Return the path of the project on HOST around the directory THERE.
+If THERE is nil, return the path that a project with HERE's name has."
+  (let* ((output (apply #'duet-host--call here "--host" host
+                        (append (and there (list "--root" there)) '("--json" "paths"))))
+         (root (plist-get (json-parse-string output :object-type 'plist :null-object nil)
+                          :root)))
+    (unless (and (stringp root) (string-prefix-p "/" root))
+      (user-error "Duet cannot use the project directory %s on %s: it does not begin with a slash"
+                  root host))
+    root))
+
+(defun duet-host--missing (host here reason)
+  "Return the path of the directory that is missing on HOST, or nil.
+REASON, the error of duet-rpc in HERE, says which directory is missing."
+  (when (string-match "there is no directory \\(.+\\)\\'" reason)
+    (let ((path (match-string 1 reason)))
+      (if (string-prefix-p "/" path) path
+        ;; It is relative to the directory in which commands run there.
+        (concat (file-name-as-directory (duet-host--root host here ".")) path)))))
 
 (defun duet-host-directory (directory)
   "Return DIRECTORY, or the directory on `duet-host' for a local project in it."
@@ -230,7 +276,7 @@ necessary, and wait for the answer."
 HERE is the local directory whose name the default has.  Return nil if the
 user chooses this machine, or if the configuration names no host."
   (let* ((local (if (or (duet-host-of here) (file-remote-p here))
-                    (duet-host-local-directory)
+                    (duet-host-local-directory here)
                   here))
          (hosts (split-string (duet-host--call local "hosts" "--names") "\n" t))
          (host (if hosts

@@ -516,7 +516,8 @@ The buffer is named after the connection; 0 means none."
 COMMAND is the program and its arguments in the format of
 `duet-rpc-command', which is the default.  It runs in DIRECTORY, or in the
 current one.  If that is a TRAMP name, it runs on that machine.  If DIRECTORY
-is on a host, it runs here and connects to the daemon there.  NAME is the name
+is on a host, it runs here, in the local project of that name if it is known,
+and connects to the daemon there.  NAME is the name
 of the process and its buffers, with a number if another connection uses NAME.
 
 NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
@@ -527,7 +528,7 @@ connection when the server has ended, for any reason."
   (let* ((directory (file-name-as-directory
                      (expand-file-name (or directory default-directory))))
          (arguments (and (duet-host-of directory) (duet-host-arguments directory)))
-         (directory (if arguments (duet-host-local-directory) directory))
+         (directory (if arguments (duet-host-local-directory directory) directory))
          (command (let ((default-directory directory))
                     (append (duet-rpc-process-command command) arguments)))
          (name (duet-rpc-process-unused-name name)))

@@ -247,8 +247,12 @@ If there is none, return the place of the previous one, or the first line."
     (concat "\n "
             (cond
              ((memq (duet-connection-state duet-connection) '(lost refused))
-              (format "%s\n %s"
-                      (or (duet-connection-reason duet-connection) "") status))
+              (concat (or (duet-connection-reason duet-connection) "") "\n\n "
+                      (if (and (eq (duet-connection-state duet-connection) 'refused)
+                               duet-host-send (duet-connection-local duet-connection))
+                          (substitute-command-keys
+                           "\\<duet-sessions-mode-map>\\[duet-sessions-compose] begins a session with your files, which brings the project there.")
+                        status)))
              (status status)
              (duet-sessions--archived
               (substitute-command-keys

@@ -18,6 +18,7 @@
 (require 'duet-connection)
 (require 'duet-model)
 (require 'duet-remote)
+(require 'duet-revert)
 (require 'duet-visible)
 
 (declare-function duet-compose "duet-compose" (connection &optional session turn queued))
@@ -37,7 +38,25 @@
    (duet-remote-name (duet-get-string (duet-session-worktree session) :dir)
                      (duet-connection-root connection))))
 
+(defun duet-worktree--local-top (connection session)
+  "Return the top of the local repository if the work of SESSION lands there.
+That is so if SESSION of CONNECTION began on a host with its files."
+  (when-let ((local (duet-connection-local connection))
+             (top (locate-dominating-file local ".git")))
+    (let ((default-directory local))
+      ;; Duet keeps the work of the session under this name.
+      (and (eql 0 (ignore-error file-error
+                    (call-process "git" nil nil nil "show-ref" "--verify" "--quiet"
+                                  (concat "refs/duet/hosts/" (duet-session-id session)))))
+           (expand-file-name (file-name-as-directory top))))))
+
 (defun duet-worktree--top (connection session)
+  "Return the top of the repository in which the work of SESSION lands.
+It is that of CONNECTION's project or the local one, for Emacs to visit."
+  (or (duet-worktree--local-top connection session)
+      (duet-worktree--top-there connection session)))
+
+(defun duet-worktree--top-there (connection session)
   "Return the top of the repository with CONNECTION's project, for Emacs to visit.
 If the project is below the top, the agent of SESSION works at the same place
 below the top of its worktree."
@@ -135,7 +154,8 @@ See `duet-land'."
   "Land SESSION's worktree on CONNECTION: request METHOD with PARAMETERS.
 Call DONE with the result.  Show an error unless the function REFUSED returns
 non-nil for it."
-  (let ((top (duet-worktree--directory connection session)))
+  (let ((top (duet-worktree--directory connection session))
+        (local (duet-worktree--local-top connection session)))
     (save-some-buffers nil (lambda () (string-prefix-p top (or buffer-file-name ""))))
     (duet-connection-request
      connection method parameters
@@ -145,9 +165,10 @@ non-nil for it."
        (when (get-buffer "*duet land*") (quit-windows-on "*duet land*" t))
        ;; Update the buffers that visit these files.
        (dolist (file (duet-get-strings result :files))
-         (duet-model-announce (duet-connection-model connection) 'file session
-                              (duet-remote-local
-                               (concat (duet-worktree--top connection session) file))))
+         (if local (when duet-revert-buffers (duet-revert-file (concat local file)))
+           (duet-model-announce (duet-connection-model connection) 'file session
+                                (duet-remote-local
+                                 (concat (duet-worktree--top connection session) file)))))
        (funcall done result))
      :error-fn (lambda (err)
                  (unless (and refused (funcall refused err))
@@ -185,6 +206,7 @@ non-nil for it."
          (paths (duet-get-strings data :paths))
          (more (or (duet-get-number data :more) 0))
          (all (+ (length paths) more))
+         (ref (duet-get-string data :ref))
          (count (duet-worktree--count all "file"))
          (overlap (equal (duet-get-string data :kind) "overlap")))
     (if (null paths)
@@ -210,18 +232,20 @@ non-nil for it."
          (if overlap (insert "Commit or stash them first.\n")
            (duet-worktree--insert-button
             "[Let the agent merge]"
-            (lambda () (duet-worktree--ask-to-merge connection session)))
+            (lambda () (duet-worktree--ask-to-merge connection session ref)))
            (insert " and land again.\n"))))
       (message "Nothing was landed: %s %s" count
                (cond (overlap "of yours would be overwritten")
                      ((= all 1) "conflicts with your branch")
                      (t "conflict with your branch"))))))
 
-(defun duet-worktree--ask-to-merge (connection session)
-  "Begin a prompt that asks the agent of SESSION on CONNECTION to merge."
+(defun duet-worktree--ask-to-merge (connection session ref)
+  "Begin a prompt that asks the agent of SESSION on CONNECTION to merge.
+REF is the name that the user's branch has for the agent, or nil."
   (duet-compose connection session)
   (when (= (buffer-size) 0)
-    (insert "Merge my branch into yours and resolve the conflicts")))
+    (insert (format "Merge %s into yours and resolve the conflicts"
+                    (if ref (duet-visible-line ref) "my branch")))))
 
 
 ;;; Discarding

@@ -19,7 +19,11 @@
 (require 'duet-progress)
 (require 'duet-projects)
 (require 'duet-secrets)
+(require 'duet-sessions)
 (require 'duet-terminal)
+(require 'duet-transcript)
+(require 'duet-worktree)
+(require 'duet-worktree-test)
 
 (defmacro duet-host-test-with-host (there &rest body)
   "Run BODY in a local project, beside the host devbox.
@@ -113,6 +117,7 @@ THERE is bound to its local name."
 (ert-deftest duet-host-test-option-is-asked-for ()
   "Emacs asks before it takes a host or a prefix from a project's .dir-locals.el."
   (should-not (safe-local-variable-p 'duet-host "devbox"))
+  (should-not (safe-local-variable-p 'duet-host-send t))
   (should (risky-local-variable-p 'duet-host-files)))
 
 
@@ -167,7 +172,8 @@ THERE is bound to its local name."
     (let ((duet-host "nowhere"))
       (duet-test-should-say "there is no host \"nowhere\""
         (duet-connection-directory-here)))
-    (let ((duet-host "devbox"))
+    (let ((duet-host "devbox")
+          (duet-host-send nil))
       (delete-directory there t)
       (duet-test-should-say "there is no directory"
         (duet-connection-directory-here))
@@ -188,6 +194,175 @@ THERE is bound to its local name."
         (duet-test-wait-for paths)
         (should (equal (duet-get-string paths :root)
                        (directory-file-name default-directory)))))))
+
+
+;;; Sessions that begin with the files of this machine
+
+(defmacro duet-host-test-with-repository (there &rest body)
+  "Run BODY in a local repository with the changed file a, beside the host devbox.
+The host has no project yet; THERE is bound to the local name that it will
+have.  Messages are recorded."
+  (declare (indent 1) (debug (symbolp body)))
+  `(progn
+     (duet-test-need "git")
+     (duet-host-test-with-host ,there
+       (delete-directory (concat home "there") t)
+       (with-temp-file (concat home "line.sh")
+         (insert (format "cd %S && exec \"$@\"\n" home)))
+       (with-temp-file (concat home "config/duet/config.toml")
+         (insert (format "default_agent = \"demo\"\n[hosts.devbox]\ncommand = [\"sh\", %S]\ndirectory = \"there\"\nprogram = %S\n"
+                         (concat home "line.sh") (car duet-rpc-command))))
+       (write-region "one\n" nil "a" nil 'quiet)
+       (duet-worktree-test-init default-directory)
+       (write-region "two\n" nil "a" nil 'quiet)
+       (save-window-excursion
+         (duet-test-listening
+           (let ((duet-host "devbox"))
+             ,@body))))))
+
+(defun duet-host-test-new (prompt)
+  "Begin a session with PROMPT in the project of the current buffer, and return it.
+Wait for the end of its turn."
+  (call-interactively #'duet-new)
+  (duet-test-write-and-send prompt)
+  (duet-test-wait-for-transcript)
+  (duet-test-wait-for-state duet-session 'completed)
+  duet-session)
+
+(ert-deftest duet-host-test-send ()
+  "A session begins on a host that has no such project, with the user's files."
+  (duet-host-test-with-repository there
+    (let ((local default-directory)
+          ;; The session itself is the reason to look again.
+          (duet-connection--mended 1000))
+      (call-interactively #'duet)
+      (let ((list (current-buffer))
+            (remote duet-connection))
+        (should (equal (duet-connection-root remote) (duet-host-file "devbox" there)))
+        (duet-test-wait-for-text list "there is no\\s-+directory .*there/project$")
+        (should (string-match-p "^ c begins a session with your files" (duet-test-text list)))
+        (duet-compose remote)
+        (should (string-match-p "begins with your files" (duet-compose--header)))
+        (let ((compose (current-buffer)))
+          (duet-test-write-and-send "quiet one")
+          (should (duet-test-heard "\\`Sending your files to devbox…\\'"))
+          (should (string-match-p "\\` Sending your files to devbox…\\'"
+                                  (with-current-buffer compose (duet-compose--header))))
+          (duet-test-wait-for-transcript)
+          (should (duet-test-heard "\\`devbox has your files\\'"))
+          (should-not (buffer-live-p compose)))
+        (duet-test-wait-for-state duet-session 'completed)
+        (should (eq (duet-connection-state remote) 'ready))
+        (duet-test-wait-for-text list "quiet one")
+        ;; The agent has the file that is not committed, and the project there has not.
+        (duet-test-wait-for (duet-session-worktree duet-session))
+        (should (equal (duet-worktree-test-text
+                        (concat (duet-get-string (duet-session-worktree duet-session) :dir) "/a"))
+                       "two\n"))
+        (should (equal (duet-worktree-test-text (concat there "a")) "one\n"))
+        ;; Only a new session has files to send.
+        (duet-compose remote duet-session)
+        (should-not (plist-get (duet-compose--parameters) :send)))
+      (let ((default-directory local)
+            (duet-host-send nil))
+        (let ((session (duet-host-test-new "quiet two")))
+          (should-not (duet-session-worktree session))
+          (should (equal (duet-session-cwd session) (directory-file-name there))))))))
+
+(ert-deftest duet-host-test-send-toggle ()
+  "The user chooses for each prompt whether the session begins with the files here."
+  (duet-host-test-with-repository there
+    (call-interactively #'duet-new)
+    (should (equal (duet-compose--parameters) '(:send t)))
+    (duet-test-press "C-c C-t" #'duet-compose-toggle-worktree)
+    (should (duet-test-heard "\\`The agent works in the project's directory on devbox\\'"))
+    (should-not (duet-compose--parameters))
+    (should-not (string-match-p "your files" (duet-compose--header)))
+    (duet-test-press "C-c C-t" #'duet-compose-toggle-worktree)
+    (should (duet-test-heard "\\`The session begins with your files, in a git worktree on devbox\\'"))
+    ;; Several agents do not get the files.
+    (should-not (plist-member (duet-compose--attempts '((:agent "a")) '(:send t)) :send))))
+
+(ert-deftest duet-host-test-send-without-repository ()
+  "Without a repository here, the user reads why no session begins."
+  (duet-host-test-with-repository there
+    (delete-directory (concat default-directory ".git") t)
+    (call-interactively #'duet-new)
+    (duet-test-write-and-send "quiet one")
+    (duet-test-wait-for (duet-test-heard "\\`Duet: not sent: .*is in no git repository: run git init"))
+    (should (string-match-p "begins with your files" (duet-compose--header)))
+    (should (equal (buffer-string) "quiet one"))))
+
+(ert-deftest duet-host-test-send-whose-files ()
+  "Emacs sends the files of the local project that the user works in, and no others."
+  (duet-host-test-with-repository there
+    ;; A list of projects connects to one whose local project is not known.
+    (let ((remote (duet-connection-ensure (duet-host-file "devbox" there))))
+      (should-not (duet-compose-sends remote))
+      (should (eq remote (duet-connection-ensure (duet-connection-directory-here))))
+      (should (equal (duet-compose-sends remote) "devbox"))
+      (should (equal (duet-connection-local remote) default-directory))
+      (duet-host-test-new "quiet one"))
+    ;; No file of the home directory is sent because Emacs happens to be there.
+    (with-temp-buffer
+      (setq default-directory (duet-host-local-directory))
+      (duet-test-should-say "there is no directory" (duet-connection-directory-here))
+      (make-directory (concat home "there/" (file-name-nondirectory
+                                             (directory-file-name default-directory))))
+      (should-not (duet-host-local-project (duet-connection-directory-here))))))
+
+(ert-deftest duet-host-test-send-land ()
+  "The work of a session that began with the user's files lands here."
+  (duet-host-test-with-repository there
+    (let* ((local default-directory)
+           (demo (concat local "demo.txt"))
+           (session (progn (call-interactively #'duet-new)
+                           (duet-test-write-and-send "/mode acceptEdits hello")
+                           (duet-test-wait-for-transcript)
+                           duet-session))
+           (remote duet-connection)
+           (again (lambda ()
+                    (let ((turn (duet-get-string
+                                 (duet-test-request remote 'session.prompt
+                                                    (list :session (duet-session-id session)
+                                                          :prompt "again"))
+                                 :turn_uuid)))
+                      (duet-test-wait-for (equal (duet-session-leaf-id session) turn))
+                      (duet-test-wait-for-state session 'completed))))
+           (press (lambda (text)
+                    (with-current-buffer "*duet land*"
+                      (goto-char (point-min))
+                      (search-forward text)
+                      (push-button (1- (point))))
+                    (duet-test-look))))
+      (duet-test-wait-for-state session 'completed)
+      ;; The files in the way are those of this machine.
+      (duet-land session)
+      (duet-test-wait-for (duet-test-heard "\\`Nothing was landed: 1 file of yours would be overwritten\\'"))
+      (save-current-buffer
+        (funcall press "  a")
+        (should (equal (buffer-file-name) (concat local "a"))))
+      (duet-worktree-test-commit local)
+      (duet-land session)
+      (duet-test-wait-for (duet-test-heard "\\`Landed on main: "))
+      (should-not (file-exists-p (concat there "demo.txt")))
+      ;; The buffer of the local file follows.
+      (let ((buffer (find-file-noselect demo)))
+        (funcall again)
+        (setq duet-test-said nil)
+        (duet-land session)
+        (duet-test-wait-for (duet-test-heard "\\`Landed on main: "))
+        (duet-test-wait-for (string-match-p "again" (with-current-buffer buffer (buffer-string)))))
+      ;; The agent gets the user's branch under the name that it has there.
+      (funcall again)
+      (write-region "other\n" nil demo nil 'quiet)
+      (duet-worktree-test-commit local)
+      (duet-land session)
+      (duet-test-wait-for (duet-test-heard "\\`Nothing was landed: 1 file conflicts with your branch\\'"))
+      (funcall press "[Let the agent")
+      (should (equal (buffer-string)
+                     (format "Merge refs/duet/from/%s into yours and resolve the conflicts"
+                             (duet-session-id session)))))))
 
 
 ;;; Where a session is

@@ -1,7 +1,7 @@
 // Duet: Set Up an Agent…: which agents are there, how one is installed, and how the user signs in to it.
 import * as vscode from "vscode";
 import { onHost } from "./hub/host";
-import { confirm, inform } from "./messages";
+import { during, confirm, inform } from "./messages";
 import type { Project } from "./projects";
 import type { Result } from "./protocol";
 
@@ -51,8 +51,7 @@ async function install({ name, install: how }: Agent, host: string): Promise<voi
 }
 
 async function signIn({ connection, folder, host }: Project, { name }: Agent, begin: () => void): Promise<void> {
-  const working = <T>(what: string, work: () => Thenable<T>): Thenable<T> => vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: ${what}` }, work);
-  const { report } = await working(`asking ${name} whether you are signed in`, () => connection.request("agent.check", { agent: name }));
+  const { report } = await during(`asking ${name} whether you are signed in`, () => connection.request("agent.check", { agent: name }));
   const signed = report.signed_in === "yes" || report.signed_in === "not_needed";
   const state = signed ? (report.account ? `you are signed in to ${name} as ${report.account}${onHost(host)}` : `${name} is ready${onHost(host)}`) : report.signed_in === "no" ? `you are not signed in to ${name}${onHost(host)}` : `${name} does not say whether you are signed in`;
   const [session, login] = ["New Session", "Sign In"];
@@ -70,7 +69,7 @@ async function signIn({ connection, folder, host }: Project, { name }: Agent, be
     const wanted = (method.missing ?? method.variables ?? []).join(" and ");
     void inform(`${name} needs ${wanted} in ${host ? `its environment on ${host}` : "the environment of VS Code"}, or a key in [agents.${name}] of your configuration${host ? " there" : ""}`);
   } else if (method) {
-    await working(`signing in to ${name}${host ? `${onHost(host)}, which may open a browser there` : ", which may open your browser"}`, () => connection.request("agent.login", { agent: name, method: method.id }));
+    await during(`signing in to ${name}${host ? `${onHost(host)}, which may open a browser there` : ", which may open your browser"}`, () => connection.request("agent.login", { agent: name, method: method.id }));
     if ((await inform(`you are signed in to ${name}`, session)) === session) begin();
   }
 }

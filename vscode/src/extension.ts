@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { usableAgents } from "./agents";
 import { Comparisons } from "./attempts";
-import { fail } from "./messages";
+import { fail, inform } from "./messages";
 import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
@@ -101,6 +101,12 @@ function followSteps(projects: Projects, onError: (error: unknown) => void): () 
 }
 
 async function showFailure(reason: string, log: vscode.LogOutputChannel): Promise<void> {
+  const remedy = projects?.remedy(reason) ?? "";
+  if (remedy !== "") {
+    const begin = "New Session";
+    if ((await inform(`${reason}; ${remedy}`, begin)) === begin) await vscode.commands.executeCommand("duet.newSession");
+    return;
+  }
   const [again, settings, showLog] = ["Try Again", "Open Settings", "Show Log"];
   const pressed = await fail(reason, again, settings, showLog);
   if (pressed === again) await projects?.restart();

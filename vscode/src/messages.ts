@@ -22,6 +22,11 @@ export function confirm(text: string, detail: string, ...buttons: string[]): The
   return vscode.window.showWarningMessage(`Duet: ${unlinked(text)}`, { modal: true, ...(detail !== "" && { detail }) }, ...buttons);
 }
 
+/** Shows a message while a task runs. */
+export function during<T>(text: string, task: () => Promise<T>): Thenable<T> {
+  return vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: `Duet: ${unlinked(text)}` }, task);
+}
+
 /** The most lines of a list in a dialog. */
 const mostLines = 15;
 

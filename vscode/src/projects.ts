@@ -6,7 +6,7 @@ import { ResponseError } from "vscode-jsonrpc/node";
 import { editorTools } from "./editortools";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
-import { onHost } from "./hub/host";
+import { lacksProject, onHost } from "./hub/host";
 import type { Place } from "./hub/host";
 import { Emitter } from "./hub/events";
 import type { HubNotification } from "./hub/events";
@@ -53,6 +53,11 @@ export function workingDirectory({ host, root }: Project, folder: string): strin
   if (!host) return folder;
   const inside = relative(root, realPath(folder)).split(sep).join("/");
   return inside === "" || inside.startsWith("..") || isAbsolute(inside) ? undefined : inside;
+}
+
+/** Whether a new session begins with the files of this machine. Only a session on a host can. */
+export function sendsFiles({ host, folder }: Project): boolean {
+  return Boolean(host) && vscode.workspace.getConfiguration("duet", folder.uri).get("hostSend", true);
 }
 
 /** A session and its project. */
@@ -138,6 +143,12 @@ export class Projects implements vscode.Disposable {
   /** The reasons of failed connections. */
   get reasons(): string[] {
     return this.all.flatMap(({ connection }) => (connection.state.is === "failed" ? [connection.state.reason] : []));
+  }
+
+  /** For a reason: what brings the project to its host, as a sentence. Empty: nothing that Duet does. */
+  remedy(reason: string): string {
+    const isMissing = lacksProject(reason) && this.all.some((project) => sendsFiles(project) && project.connection.state.is === "failed" && project.connection.state.reason === reason);
+    return isMissing ? "a new session brings the project there, with your files" : "";
   }
 
   /** Why daemons that are connected do not answer now, such as a broken line to a host. */

@@ -124,7 +124,9 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     // The list stays, with a message above it that says why it may be outdated.
     // An empty list has a welcome text, which a message would hide.
     const hosts = this.projects.all.filter(({ host }) => host !== "");
-    const trouble = this.projects.reasons[0] ?? this.projects.troubles[0];
+    const [reason] = this.projects.reasons;
+    const remedy = reason === undefined ? "" : this.projects.remedy(reason);
+    const trouble = remedy === "" ? (reason ?? this.projects.troubles[0]) : `${reason}; ${remedy}`;
     const starting = hosts.some(({ connection }) => connection.state.is === "starting") ? `Connecting to ${hosts.map(({ host }) => host).join(", ")}…` : "Starting duet-rpc…";
     const words = trouble ?? (this.projects.state === "ready" ? "" : starting);
     // The welcome text is about duet-rpc here, not about a host.

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { nameOf, visible } from "./hub/groups";
 import type { Session } from "./hub/model";
-import { notHere, onHost } from "./hub/host";
+import { landsHere, notHere, onHost } from "./hub/host";
 import { confirm, inform, listed } from "./messages";
 import type { Panels } from "./panel/panel";
 import { dataOf } from "./projects";
@@ -15,6 +15,8 @@ interface Refusal {
   paths?: string[];
   /** Further paths. */
   more?: number;
+  /** Of a conflict with work on a host: the name that the user's branch has there. */
+  ref?: string;
   losses?: Losses;
 }
 
@@ -48,7 +50,8 @@ export async function land(of: ProjectSession, panels: Panels): Promise<void> {
   } catch (error) {
     return showRefusal(error, of, panels);
   }
-  void inform(`${landedWords(done)}${onHost(project.host)}`);
+  const here = !project.host || (await landsHere(project.root, session.session_uuid));
+  void inform(`${landedWords(done)}${here ? "" : onHost(project.host)}`);
 }
 
 /** What was landed, as a sentence. */
@@ -65,14 +68,14 @@ export function landedWords({ branch, commits, files, more = 0, nested = [], unf
 
 /** Says which files kept changes from being landed, and what to do. Throws any other error. */
 export async function showRefusal(error: unknown, of: ProjectSession, panels: Pick<Panels, "open">): Promise<void> {
-  const { kind, paths = [], more }: Refusal = dataOf(error) ?? {};
+  const { kind, paths = [], more, ref }: Refusal = dataOf(error) ?? {};
   if (kind === "overlap") {
     await confirm("nothing was landed: these files of yours are not committed and would be overwritten", `${listed(paths, more)}\n\nCommit or stash them first.`);
   } else if (kind === "conflict") {
     const merge = "Let the Agent Merge";
     if ((await confirm("nothing was landed: these files conflict with your branch", listed(paths, more), merge)) !== merge) return;
     const panel = await panels.open(of);
-    panel.insert("Merge my branch into yours and resolve the conflicts");
+    panel.insert(`Merge ${ref === undefined ? "my branch" : visible(ref)} into yours and resolve the conflicts`);
     panel.focus();
   } else throw error;
 }

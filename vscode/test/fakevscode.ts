@@ -113,7 +113,8 @@ export const window = {
     shown.push({ text: title, labels: [] });
     standing.add(title);
     const result = task({ report: () => {} });
-    void Promise.resolve(result).finally(() => standing.delete(title));
+    const end = (): unknown => standing.delete(title);
+    void Promise.resolve(result).then(end, end);
     return result;
   },
   /** Records a terminal's command or program, and does not run it. */

@@ -241,6 +241,27 @@ export class HubConnection {
   }
 
   /**
+   * Starts a session on the host with the files of this machine. That works also while the host has no such project: the
+   * session brings it there, and then the connection is made.
+   */
+  async sendFiles(params: Params<"session.start">): Promise<Result<"session.start">> {
+    await this.starting;
+    if (this.current.is !== "failed" || this.host === "") return this.request("session.start", params);
+    refuseOversize("session.start", params);
+    const server = this.spawn(await this.options.findBinary());
+    server.stopping = true; // its end is no crash
+    try {
+      await server.connection.sendRequest("initialize", this.hello());
+      return limitLevels(await server.connection.sendRequest<Result<"session.start">>("session.start", params));
+    } catch (error) {
+      throw errorOf("session.start", error);
+    } finally {
+      await this.end(server);
+      if (this.current.is === "failed") await this.startUnlessStarting(true);
+    }
+  }
+
+  /**
    * Follows a session by a subscription of its own. It continues with each new server, before the state is ready.
    * Rejects as request does.
    */

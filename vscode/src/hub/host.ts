@@ -35,6 +35,17 @@ export function shownThere(path: string, folder: string, host: string): string {
   return `${path.startsWith(`${folder}/`) ? posix.relative(folder, path) : path}${onHost(host)}`;
 }
 
+/** Whether a connection failed only because the host does not have the project. */
+export function lacksProject(reason: string): boolean {
+  return reason.includes(": finding the project: there is no directory ");
+}
+
+/** Whether the work of a session on a host lands in a repository of this machine, because it began with its files. */
+export function landsHere(root: string, session: string): Promise<boolean> {
+  // Duet keeps the work of the session under this name.
+  return new Promise((resolve) => execFile("git", ["show-ref", "--verify", "--quiet", `refs/duet/hosts/${session}`], { cwd: root, windowsHide: true }, (error) => resolve(!error)));
+}
+
 /** Lists the names of the hosts of the user's configuration. Asks no host. */
 export function listHosts(program: string, env: NodeJS.ProcessEnv): Promise<string[]> {
   return new Promise((resolve, reject) => {

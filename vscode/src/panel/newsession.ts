@@ -3,7 +3,8 @@ import * as vscode from "vscode";
 import { demo } from "../agents";
 import { agentOf } from "../hub/attempts";
 import { realPath, repositoryOf } from "../hub/root";
-import { workingDirectory } from "../projects";
+import { during } from "../messages";
+import { sendsFiles, workingDirectory } from "../projects";
 import type { Project, Projects } from "../projects";
 import type { Result } from "../protocol";
 import type { Choices, NewSession, PromptContent } from "./protocol";
@@ -79,23 +80,25 @@ export class Beginnings {
 const itemsBefore = 60;
 
 /** What a page shows of a beginning. Requests the agents and their settings, if the daemon is ready. */
-export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, { connection, host, name: project }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
+export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, of: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
+  const { connection, host, name: project } = of;
   const folder = vscode.Uri.file(chosen.folder);
   // Whether the project on a host is a git repository is known there alone.
   const worktrees = !fork && (Boolean(host) || repositoryOf(realPath(chosen.folder)) !== undefined);
-  const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }), ...(worktrees && several && { agents: several }) } };
+  const sends = !fork && sendsFiles(of);
+  const place = { ...(worktrees && { worktrees }), ...(sends && { sends: host }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }), ...(worktrees && several && { agents: several }) } };
   const where = host ? project : (vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder);
   if (!fork) {
-    const what = place.chosen.agents ? `${several!.length} sessions in ${where}, each in its own git worktree, whose results you compare` : `a session in ${where}${place.chosen.worktree === "yes" ? ", in its own git worktree" : ""}`;
+    const what = place.chosen.agents ? `${several!.length} sessions in ${where}, each in its own git worktree, whose results you compare` : `a session in ${where}${place.chosen.worktree === "yes" ? ", in its own git worktree" : sends && !place.chosen.worktree ? ", which begins with your files" : ""}`;
     about = `Your first prompt starts ${what}. ${about}`;
   }
   const all = fork ? [] : projects.all.flatMap(({ folders, host }) => folders.map(({ name, uri }) => ({ path: uri.fsPath, name: host ? `${name}@${host}` : name })));
   const folders = all.length > 1 ? all : [];
-  if (!connection.answers) return { about, folders, agents: [], ...place };
+  const configured = vscode.workspace.getConfiguration("duet", folder).get("agent", "");
+  if (!connection.answers) return { about, folders, agents: [], ...place, ...(sends && { chosen: { ...place.chosen, agent: chosen.agent || configured } }) };
   // Without them, the fork can still get its prompt.
   const before = fork && (await connection.request("session.items", { session: fork.turn, limit: itemsBefore }).then(({ items }) => items, () => undefined));
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
-  const configured = vscode.workspace.getConfiguration("duet", folder).get("agent", "");
   const remembered = available.some(({ name }) => name === lastAgent) ? lastAgent : "";
   const agent = chosen.agent || configured || remembered || available[0]?.name || "";
   const agents = available.map(({ name, title, version }) => ({ name, title: title || name, description: version ?? "" }));
@@ -123,7 +126,9 @@ export async function launch({ session, fork, gates, turns }: Beginning, { folde
     ...(agent && { agent }), ...(mode && { mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
   };
   if (fork) return connection.request("session.fork", { ...params, turn: fork.turn });
-  return connection.request("session.start", { ...params, ...directoryOf(project, folder), ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+  const start = { ...params, ...directoryOf(project, folder), ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) };
+  if (worktree || !sendsFiles(project)) return connection.request("session.start", start);
+  return during(`sending your files to ${project.host}…`, () => connection.sendFiles({ ...start, send: true }));
 }
 
 function directoryOf(project: Project, folder: string): { working_dir?: string } {

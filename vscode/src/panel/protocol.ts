@@ -71,6 +71,8 @@ export interface NewSession {
   agents: Array<{ name: string; title: string; description: string }>;
   /** The session can get a git worktree of its own. */
   worktrees?: boolean;
+  /** The host to which the files of this machine go, unless the user chooses a place there. undefined: they go to none. */
+  sends?: string;
   /** The modes of the chosen agent, and what it reported last. undefined: unknown. */
   description?: Result<"agent.describe">;
   chosen: Choices;

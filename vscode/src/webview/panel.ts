@@ -408,7 +408,9 @@ export class Panel implements Actions {
     if (!this.start) await this.opening;
     if (!this.start) throw new Error("the panel could not be opened; try again above");
     // While duet-rpc starts, the extension holds requests until it is ready.
-    if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error(this.connection.host === undefined ? "duet-rpc does not run" : (this.connection.reason ?? `${this.connection.host} is not connected`));
+    // A host may lack the project until the first session brings it there.
+    const begins = this.connection.is === "failed" && this.start.newSession?.sends !== undefined;
+    if (!begins && (this.connection.is === "stopped" || this.connection.is === "failed")) throw new Error(this.connection.host === undefined ? "duet-rpc does not run" : (this.connection.reason ?? `${this.connection.host} is not connected`));
     if (this.start.newSession) {
       const { text: prompt, content } = draft;
       const { beside } = await this.host.request("panel.launch", { prompt, ...(content.length > 0 && { content }) });

@@ -58,7 +58,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * The settings of a session that has not started. What its agent reported last was about another session, so values that
  * the user has not chosen are the agent's defaults.
  */
-export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
+export function newSettingsOf({ folders, agents, worktrees, sends, description, chosen }: NewSession): Setting[] {
   const several = chosen.agents?.map(agentOf).map(agentWords).join(" + ");
   const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
@@ -73,7 +73,7 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
       ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in its own git worktree" }]),
       ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
     ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),
-    ...setting("worktree", "Place of work", worktrees && several === undefined ? places : []).map((of) => ({ ...of, label: "Place" })),
+    ...setting("worktree", "Place of work", worktrees && several === undefined ? (sends === undefined ? places : placesOn(sends)) : []).map((of) => ({ ...of, label: "Place" })),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
 }
@@ -87,6 +87,15 @@ const places = [
   { id: "no", name: "In the project", description: "The agent works on your files" },
   { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
 ];
+
+/** The places of work on a host to which the files of this machine can go. */
+function placesOn(host: string): typeof places {
+  return [
+    { id: "", name: "With your files", description: `Your commit and your files go to ${host}, also the uncommitted ones. The agent works there in a worktree, and you land its changes here` },
+    { id: "no", name: `In the project on ${host}`, description: `The agent works on the files of ${host}` },
+    { id: "yes", name: `In a worktree on ${host}`, description: `A directory outside of the project on ${host}, on a new branch. It does not have your files` },
+  ];
+}
 
 function valueOf(value: Data): SettingValue {
   const id = stringOf(value["id"]) ?? "";

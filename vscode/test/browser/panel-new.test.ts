@@ -141,6 +141,24 @@ test("a new session can get a worktree: off at first, and only where there is a 
   assert.deepEqual(problemsOf(inRepository), []);
 });
 
+test("a new session on a host begins with the user's files, also while the host has no such project", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.start.newSession = { about: "Your first prompt starts a session in parser@devbox, which begins with your files.", folders: [], agents: [], worktrees: true, sends: "devbox", chosen: { folder: "/home/alice/parser" } };
+      host.start.connection = { is: "failed", reason: "devbox: there is no directory src/parser", host: "devbox" };
+      host.answers["panel.launch"] = () => ({ beside: [] });
+    },
+  });
+  const place = page.getByRole("combobox", { name: "Place of work" });
+  await place.waitFor();
+  assert.deepEqual(await place.locator("option").allTextContents(), ["With your files", "In the project on devbox", "In a worktree on devbox"]);
+  await page.getByText("There is no directory src/parser").waitFor();
+  await box(page).fill("Greet the reader");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.launch"));
+  assert.deepEqual(problemsOf(page), []);
+});
+
 test("several agents can be chosen in a repository, and work in worktrees only", async () => {
   const page = await pages.open({ prepare: newSession, height: 500 });
   const agent = page.getByRole("combobox", { name: "Agent" });

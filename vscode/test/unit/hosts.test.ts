@@ -15,7 +15,7 @@ import { setUpAgent } from "../../src/agents";
 import { Drafts } from "../../src/panel/drafts";
 import type { ActiveEditor } from "../../src/panel/files";
 import { selected } from "../../src/panel/files";
-import { Beginnings, launch } from "../../src/panel/newsession";
+import { Beginnings, launch, newSessionOf } from "../../src/panel/newsession";
 import { messageHtml } from "../../src/panel/html";
 import { Panels } from "../../src/panel/panel";
 import type { Panel, PanelParts } from "../../src/panel/panel";
@@ -25,12 +25,12 @@ import { notifications, statusBar } from "../../src/notifications";
 import { Projects, workingDirectory } from "../../src/projects";
 import type { Project, ProjectSession } from "../../src/projects";
 import { Keys } from "../../src/secrets";
-import { openWorktree } from "../../src/worktrees";
+import { land, openWorktree } from "../../src/worktrees";
 import { Bridge } from "../../src/panel/bridge";
 import type { PanelHandlers } from "../../src/panel/bridge";
 import type { PanelConnection } from "../../src/panel/protocol";
-import { answers, executed, fire, opened as openedDocuments, openFolders, settings, shown, statusItem, updated, Uri } from "../fakevscode";
-import { duetBinary, newProject, removeProject, startHub } from "../hub";
+import { answers, executed, fire, opened as openedDocuments, openFolders, settings, shown, standing, statusItem, updated, Uri } from "../fakevscode";
+import { addRepository, duetBinary, git, newProject, removeProject, startHub } from "../hub";
 import type { TestHub, TestProject } from "../hub";
 
 const log = { warn: () => {}, info: () => {}, error: () => {}, debug: () => {}, trace: () => {} } as unknown as vscode.LogOutputChannel;
@@ -115,8 +115,91 @@ test("the directory of the project on the host can be given, and a session of a 
   for (const folder of [join(other, "docs"), join(project.folder, "docs")]) mkdirSync(folder, { recursive: true });
   const { of, connection } = await begin(t, { place: { host: "devbox", directory: other } }, project);
   assert.deepEqual([workingDirectory(of, project.folder), workingDirectory(of, join(project.folder, "docs")), workingDirectory({ ...of, host: "" }, "/a")], [undefined, "docs", "/a"]);
+  settings["hostSend"] = false; // the project there has its own files
+  t.after(() => (settings["hostSend"] = undefined));
   const { turn_uuid } = await launch({ session: "00000000-0000-4000-8000-000000000001", title: "", chosen: { folder: "" } }, { folder: join(project.folder, "docs"), agent: "demo" }, of, { prompt: "quiet" });
   assert.equal((await connection.request("turn.get", { turn: turn_uuid })).turn.working_dir, join(other, "docs"));
+});
+
+test("a session begins with the files of this machine on a host that has no such project, and its work lands here", async (t) => {
+  const project = hosted();
+  const changed = join(project.folder, "changed.txt");
+  addRepository(project.folder);
+  writeFileSync(changed, "not committed\n");
+  rmSync(project.there, { recursive: true });
+  const hub = await begin(t, { retryAfter: 1_000_000 }, project);
+  const { of, connection, model, until } = hub;
+  const missing = "sessions are not available: devbox: finding the project: there is no directory";
+  assert.deepEqual(connection.state, { is: "failed", reason: `${missing} ${project.there}` });
+  const uuid = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
+  const beginning = (n: number): Parameters<typeof launch>[0] => ({ session: uuid(n), title: "", chosen: { folder: project.folder } });
+  const choices = { folder: project.folder, agent: "demo" };
+  const projects = { all: [of] } as unknown as Projects;
+  const offered = async (worktree?: string): Promise<unknown[]> => {
+    const { about, sends } = await newSessionOf({ ...beginning(1), chosen: { folder: project.folder, ...(worktree && { worktree }) } }, of, projects, "");
+    return [about.includes("which begins with your files"), sends];
+  };
+  assert.deepEqual([await offered(), await offered("no")], [[true, "devbox"], [false, "devbox"]]);
+  settings["agent"] = "demo";
+  assert.equal((await newSessionOf(beginning(1), of, projects, "")).chosen.agent, "demo", "the agents there are not known yet");
+  settings["agent"] = undefined;
+
+  assert.equal(Projects.prototype.remedy.call(projects, `${missing} ${project.there}`), "a new session brings the project there, with your files");
+
+  const panel = { project: of, uuid: uuid(1), beginning: { ...beginning(1), chosen: { ...choices, mode: "acceptEdits" } }, isNew: () => Promise.resolve(true), folder: project.folder, folders: [project.folder], title: "" } as unknown as Panel;
+  const memento = { get: (_: string, fallback: unknown) => fallback, update: () => Promise.resolve() } as unknown as vscode.Memento;
+  const handlers = handlersOf(panel, { projects, drafts: new Drafts(join(project.home, "drafts")), beginnings: new Beginnings(memento), onError: (error: unknown) => assert.fail(String(error)) } as unknown as RequestParts);
+  assert.equal((await handlers["panel.start"]()).newSession?.sends, "devbox");
+  const launched = handlers["panel.launch"]({ prompt: "hello" });
+  while (standing.size === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual([...standing], ["Duet: sending your files to devbox…"]);
+  await launched;
+  assert.deepEqual([connection.state.is, standing.size], ["ready", 0]);
+  const session = (): ProjectSession => ({ project: of, session: model.sessionOf({ session_uuid: uuid(1) })! });
+  const ended = (prompt: string): Promise<void> => until("the end", () => session().session?.prompt === prompt && session().session.state === "completed" && session().session.worktree !== undefined);
+  await ended("hello");
+  assert.equal(readFileSync(join(session().session.worktree!.dir, "changed.txt"), "utf8"), "not committed\n");
+  assert.ok(!existsSync(join(project.there, "changed.txt")), "the project there stays at the commit");
+
+  const inserted: string[] = [];
+  const panels = { open: () => Promise.resolve({ insert: (text: string) => inserted.push(text), focus: () => {} }) } as unknown as Panels;
+  git(project.folder, "add", ".");
+  git(project.folder, "commit", "--quiet", "--message=second");
+  answers.push("Merge");
+  await land(session(), panels);
+  assert.match(shown.at(-1)!.text, /^Duet: landed on main: \d+ commits, 1 file$/);
+  assert.ok(existsSync(join(project.folder, "demo.txt")));
+
+  // The agent gets the user's branch under the name that it has there.
+  await connection.request("session.prompt", { session: uuid(1), prompt: "again" });
+  await ended("again");
+  writeFileSync(join(project.folder, "demo.txt"), "mine\n");
+  git(project.folder, "commit", "--quiet", "--all", "--message=mine");
+  answers.push("Merge", "Let the Agent Merge");
+  await land(session(), panels);
+  assert.deepEqual(inserted, [`Merge refs/duet/from/${uuid(1)} into yours and resolve the conflicts`]);
+
+  // The user can choose the project there, for one session or for all.
+  const directoryOf = async (n: number, worktree?: string): Promise<string> => {
+    const { turn_uuid } = await launch(beginning(n), { ...choices, ...(worktree && { worktree }) }, of, { prompt: "quiet" });
+    return (await connection.request("turn.get", { turn: turn_uuid })).turn.working_dir;
+  };
+  assert.equal(await directoryOf(2, "no"), project.there);
+  settings["hostSend"] = false;
+  t.after(() => (settings["hostSend"] = undefined));
+  assert.deepEqual([await directoryOf(3), await offered()], [project.there, [false, undefined]]);
+  // The work of such a session lands there.
+  const { turn_uuid } = await launch(beginning(4), { ...choices, worktree: "yes" }, of, { prompt: "quiet" });
+  await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed" && model.ofTurn(turn_uuid)?.worktree !== undefined);
+  answers.push("Patch"); // its clone has no branch checked out
+  await land({ project: of, session: model.ofTurn(turn_uuid)! }, panels);
+  assert.equal(shown.at(-1)!.text, "Duet: there is nothing new to land on devbox");
+});
+
+test("a folder without a repository has no files to send, and the user reads that", async (t) => {
+  const { of } = await begin(t);
+  const launched = launch({ session: "00000000-0000-4000-8000-000000000001", title: "", chosen: { folder: "" } }, { folder: of.root, agent: "demo" }, of, { prompt: "quiet" });
+  await assert.rejects(launched, /is in no git repository: run git init and make a commit/);
 });
 
 test("a broken line is shown in the words of its notice, and events go on without a gap when it is back", async (t) => {
@@ -163,10 +246,12 @@ test("a broken line is shown in the words of its notice, and events go on withou
 test("a host that cannot be reached is shown, and is tried again", async (t) => {
   const project = hosted();
   project.reachable(false);
-  const { connection, until } = await begin(t, {}, project);
+  const { of, connection, until } = await begin(t, {}, project);
   const states: string[] = [];
   connection.onState(({ is }) => states.push(is));
-  assert.deepEqual(connection.state, { is: "failed", reason: "sessions are not available: devbox: ssh: No route to host" });
+  const reason = "sessions are not available: devbox: ssh: No route to host";
+  assert.deepEqual(connection.state, { is: "failed", reason });
+  assert.equal(Projects.prototype.remedy.call({ all: [of] }, reason), "", "no session helps");
   project.reachable(true);
   await until("the connection", () => connection.state.is === "ready");
   assert.ok(!states.includes("starting"), "the reason stays on the screen meanwhile");
@@ -342,6 +427,7 @@ test("an untrusted workspace cannot set the host of its folders", () => {
     assert.ok(capabilities.untrustedWorkspaces.restrictedConfigurations.includes(name), name);
     assert.deepEqual([contributes.configuration.properties[name]!.scope, contributes.configuration.properties[name]!.default], ["resource", ""]);
   }
+  assert.ok(capabilities.untrustedWorkspaces.restrictedConfigurations.includes("duet.hostSend"), "nor whether a host gets its files");
 });
 
 test("notifications and the status bar say on which host a session is, and that its line is broken", () => {
