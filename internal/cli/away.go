@@ -67,8 +67,8 @@ func newUploadCommand(s *settings) *cobra.Command {
 }
 
 // sendTo sends the files of this machine to a host, where the next session begins with them. It makes the host
-// that of the command.
-func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, view *turn.View) error {
+// that of the command. A signal ends it.
+func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, view *turn.View, signals <-chan os.Signal) error {
 	if s.Host != "" {
 		return fmt.Errorf("--on %s begins a session with the files of this machine: leave out --host %s", name, s.Host)
 	}
@@ -80,9 +80,14 @@ func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, vi
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var params protocol.StartParams
-	sent, err := a.Send(ctx, &params)
-	if err != nil {
+	var sent worktree.Sent
+	if err := term.OrInterrupted(signals, cancel, func() (err error) {
+		sent, err = a.Send(ctx, &params)
+		return err
+	}); err != nil {
 		return err
 	}
 	o.away, o.worktree, o.base, o.uuid = a, params.Worktree, params.Base, params.SessionUUID

@@ -253,7 +253,9 @@ func (o *promptOptions) send(cmd *cobra.Command, s *settings) error {
 	if o.on == "" {
 		return nil
 	}
-	return s.sendTo(cmd.Context(), o.on, o, s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON))
+	signals, done := term.Interrupts()
+	defer done()
+	return s.sendTo(cmd.Context(), o.on, o, s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.JSON), signals)
 }
 
 // makeAbsolute makes the directories of the options absolute.

@@ -662,7 +662,7 @@ func (t *talking) on(ctx context.Context, _ *client.Client, name string) error {
 	if own.Host != "" {
 		own.Host, own.Root = "", own.Here
 	}
-	if err := own.sendTo(ctx, name, &set, t.view); err != nil {
+	if err := own.sendTo(ctx, name, &set, t.view, t.talk.Signals); err != nil {
 		return turn.InWords(err)
 	}
 	return &onAnother{&own, set}

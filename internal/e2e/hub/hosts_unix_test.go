@@ -190,7 +190,7 @@ func TestEditorSendsItsFiles(t *testing.T) {
 	assert.Equal(t, "no_worktree", e2e.KindOf(t, c.Try("session.land", session, nil)))
 	assert.Equal(t, "refs/heads/main", git("for-each-ref", "--format=%(refname)"))
 
-	// Without a host there is nobody to send to.
+	// A daemon on this machine refuses it.
 	here := f.Start()
 	assert.ErrorContains(t, here.Try("session.start", start, nil), "send")
 	e2e.Leave(c, here)
