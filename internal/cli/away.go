@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -187,6 +189,43 @@ func (s *settings) awaySessions() (list []protocol.Turn) {
 	}
 	return list
 }
+
+// hitsInCopy is how many lines of a copy a search shows.
+const hitsInCopy = 3
+
+// searchCopies returns the lines with all words in the transcripts that came here of sessions on hosts.
+func (s *settings) searchCopies(words []string) (hits []*protocol.SearchHit) {
+	if s.Host != "" {
+		return nil
+	}
+	var patterns []*regexp.Regexp
+	for _, word := range strings.Fields(joined(words)) {
+		patterns = append(patterns, regexp.MustCompile("(?i)"+regexp.QuoteMeta(word)))
+	}
+	for _, x := range s.awayHere() {
+		text, err := os.ReadFile(x.Copy)
+		if err != nil {
+			continue // nothing came here yet
+		}
+		found := 0
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			if found == hitsInCopy || slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return !p.MatchString(line) }) {
+				continue
+			}
+			found++
+			at := patterns[0].FindStringIndex(line)
+			hits = append(hits, &protocol.SearchHit{
+				Turn: fmt.Sprintf("%d@%s", x.Number, x.Host), CreatedAt: x.Active, Type: "copy", Title: x.Title,
+				Snippet: line[:at[0]] + "«" + line[at[0]:at[1]] + "»" + term.Cut(line[at[1]:], afterMatch),
+			})
+		}
+	}
+	return hits
+}
+
+// afterMatch is how many characters of a line a search shows behind the match.
+const afterMatch = 80
 
 // lastCopy returns what came here last of a session of the host, by its number.
 func (s *settings) lastCopy(id string) (worktree.Session, error) {

@@ -237,10 +237,11 @@ func newSearch(s *settings) *cobra.Command {
 		Use: "search WORDS...", Args: atLeast("WORDS"),
 		Short: "Search the messages and tool calls of all sessions",
 		Long: "Search the messages and tool calls of all sessions of the project. A hit has all\nwords; the last may be the beginning of " +
-			"one. The best hits come first.\n" + hubStatusHelp,
+			"one. The best hits come first. Those in the\ntranscripts of sessions on hosts, as they came here last, come behind them.\n" + hubStatusHelp,
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			away := s.searchCopies(args)
+			err := withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "session.search",
 					protocol.SearchParams{Query: joined(args), Limit: &limit})
 				if err != nil {
@@ -249,11 +250,16 @@ func newSearch(s *settings) *cobra.Command {
 				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				if len(r.Hits) == 0 {
+				hits := append(r.Hits, away...)
+				if len(hits) == 0 {
 					return fmt.Errorf("nothing was found for %q: one message must have all words; fewer words find more", joined(args))
 				}
-				return printHits(cmd, r.Hits)
+				return printHits(cmd, hits)
 			})
+			if errors.Is(err, project.ErrNoDatabase) && len(away) > 0 && !s.JSON {
+				return printHits(cmd, away)
+			}
+			return err
 		},
 	}
 	cmd.Flags().UintVar(&limit, "limit", 20, "at most `N`, up to 200")
