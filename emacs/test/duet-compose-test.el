@@ -101,7 +101,8 @@
         (should-not (eq duet-session session))
         (duet-test-wait-for-state duet-session 'completed)
         (duet-test-wait-for-text (current-buffer) "first\\(.\\|\n\\)*second")
-        (should (equal (duet-session-mode duet-session) "acceptEdits")))
+        ;; The mode comes with the session's description, which Emacs asks for.
+        (duet-test-wait-for (equal (duet-session-mode duet-session) "acceptEdits")))
       (should (= (length (duet-session-turns session)) 1)))
     (let ((session (duet-test-launch connection "quiet hang")))
       (duet-test-wait-for-state session 'running)
