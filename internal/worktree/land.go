@@ -84,6 +84,10 @@ func (r *Repository) Land(ctx context.Context, w Worktree, opts LandOptions) (La
 	if !slices.Contains([]Method{Merge, Squash, Rebase, Patch}, opts.Method) {
 		return Landed{}, fmt.Errorf("unknown method %q: use merge, squash, rebase or patch", opts.Method)
 	}
+	if from := r.repo.Config[fromKey]; from != "" && w.Ref == "" && w.Into == "" && opts.Into == "" {
+		return Landed{}, fmt.Errorf("nothing is landed: %s is a clone for %s; land its work there, with duet-rpc land SESSION@HOST in that directory, "+
+			"or name a branch of the clone", r.repo.Top, from)
+	}
 	for range attempts {
 		var l Landed
 		if l, err = h.land(ctx, w, opts); !errors.Is(err, errMoved) {
