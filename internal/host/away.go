@@ -158,7 +158,8 @@ func (a *Away) note(ctx context.Context, session protocol.Turn, transcript []byt
 
 const titleLength = 200 // characters
 
-// Fetch brings the work of a session here, into a ref, and its transcript into a file: the host may vanish.
+// Fetch brings the work of a session here, into a ref, and its transcript into a file: the host may vanish. What it
+// returns as saved is the commit that came.
 func (a *Away) Fetch(ctx context.Context, c *client.Client, session protocol.Turn) (w worktree.Worktree, saved protocol.SaveResult, err error) {
 	by := a.repo.Author(ctx)
 	saved, _, err = hubclient.SessionSave(ctx, c, protocol.SaveParams{Session: protocol.Ref(session.ID), Name: by.Name, Email: by.Email})
@@ -166,7 +167,7 @@ func (a *Away) Fetch(ctx context.Context, c *client.Client, session protocol.Tur
 		return w, saved, err
 	}
 	err = a.transfer(ctx, func(line worktree.Line) (err error) {
-		w, err = a.repo.Fetch(ctx, line, session.SessionUUID, saved.Name)
+		w, saved.Commit, err = a.repo.Fetch(ctx, line, session.SessionUUID, saved.Name)
 		return err
 	})
 	if err != nil {

@@ -227,38 +227,42 @@ func (r *Repository) away(id string) (registration, error) {
 	return g, nil
 }
 
-// Fetch gets the commits of a session on a host, as Save has made them there, into the ref of the returned
-// worktree. name is that of the worktree there. git checks each object.
-func (r *Repository) Fetch(ctx context.Context, line Line, id, name string) (Worktree, error) {
+// Fetch gets the commit of a session on a host, as Save has made it there, into the ref of the returned
+// worktree. name is that of the worktree there. git checks each object. Fetches of a session wait for each other.
+func (r *Repository) Fetch(ctx context.Context, line Line, id, name string) (w Worktree, commit string, err error) {
 	g, err := r.away(id)
 	if err != nil {
-		return Worktree{}, err
+		return w, "", err
 	}
-	began := time.Now()
-	users := r.users()
-	err = users.transfer(ctx, line.Host, "-c", "fetch.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--refmap=", "--recurse-submodules=no", "--no-prune", address(line.Upload), "+"+savedPrefix+id+":"+g.Ref)
+	lock, err := lockFileOf(ctx, filepath.Join(g.dir, "lock"))
 	if err != nil {
-		return g.Worktree, err
+		return w, "", err
 	}
-	if err := errors.Join(r.repo.Sync(), r.repo.SyncNames(began)); err != nil {
-		return g.Worktree, err
+	defer lock.Close()
+	began := time.Now()
+	err = r.users().transfer(ctx, line.Host, "-c", "fetch.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+		"--refmap=", "--recurse-submodules=no", "--no-prune", address(line.Upload), "+"+savedPrefix+id+":"+g.Ref)
+	if err == nil {
+		err = errors.Join(r.repo.Sync(), r.repo.SyncNames(began))
+	}
+	if err != nil {
+		return w, "", err
 	}
 	h, err := r.lock(ctx)
 	if err != nil {
-		return g.Worktree, err
+		return w, "", err
 	}
 	defer h.Close()
 	if g, err = r.away(id); err != nil { // a landing may have changed it
-		return g.Worktree, err
+		return w, "", err
 	}
-	if at, err := h.users().resolve(ctx, g.Ref+"^{commit}"); err != nil || at == "" {
-		return g.Worktree, errors.Join(fmt.Errorf("%s sent no commit", line.Host), err)
+	if commit, err = h.users().resolve(ctx, g.Ref+"^{commit}"); err != nil || commit == "" {
+		return w, "", errors.Join(fmt.Errorf("%s sent no commit", line.Host), err)
 	}
 	if g.Name, g.Branch = name, branchPrefix+name; !g.isOurs() {
-		return g.Worktree, fmt.Errorf("%s: %.100q is no name of a worktree", line.Host, name)
+		return w, "", fmt.Errorf("%s: %.100q is no name of a worktree", line.Host, name)
 	}
-	return g.Worktree, g.save()
+	return g.Worktree, commit, g.save()
 }
 
 // A Session is what was seen last of a session that works in a worktree on a host.

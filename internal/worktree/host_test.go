@@ -52,7 +52,10 @@ func (a *away) begin(w *world) (worktree.Sent, worktree.Worktree) {
 func (a *away) fetch(w *world, there worktree.Worktree) (worktree.Worktree, worktree.Saved) {
 	a.Helper()
 	saved := must(a.Save(a.Context(), there, sessionID, w.Author(a.Context()), ""))(a)
-	return must(w.Fetch(a.Context(), a.line, sessionID, there.Name))(a), saved
+	of, commit, err := w.Fetch(a.Context(), a.line, sessionID, there.Name)
+	require.NoError(a, err)
+	assert.Equal(a, saved.Commit, commit)
+	return of, saved
 }
 
 // A session that works on a host begins with all files here, and its work lands here with each method, again
@@ -189,7 +192,7 @@ func TestHostileRepositoryOnAHost(t *testing.T) {
 		require.NoError(t, os.WriteFile(entries, fmt.Appendf(nil, entry+"\n", blob), 0o600))
 		commit := shell(t, far.dir, `git commit-tree -m x $(git mktree <"$0")`, entries)
 		gitIn(t, far.dir, "update-ref", "refs/duet/saved/"+sessionID, commit)
-		_, err := w.Fetch(t.Context(), far.line, sessionID, there.Name)
+		_, _, err := w.Fetch(t.Context(), far.line, sessionID, there.Name)
 		var failed *worktree.TransferError
 		require.ErrorAs(t, err, &failed, name)
 		assert.Contains(t, failed.Said, "fsck", name)
@@ -197,9 +200,11 @@ func TestHostileRepositoryOnAHost(t *testing.T) {
 	}
 	gitIn(t, far.dir, "update-ref", "refs/duet/saved/"+sessionID, "HEAD")
 	for _, name := range []string{"../../x", "-x", "", "a/b", "x.lock"} {
-		require.ErrorContains(t, errorOf(w.Fetch(t.Context(), far.line, sessionID, name)), "is no name of a worktree")
+		_, _, err := w.Fetch(t.Context(), far.line, sessionID, name)
+		require.ErrorContains(t, err, "is no name of a worktree")
 	}
-	require.ErrorContains(t, errorOf(w.Fetch(t.Context(), far.line, "../x", there.Name)), "is no UUID")
+	_, _, err := w.Fetch(t.Context(), far.line, "../x", there.Name)
+	require.ErrorContains(t, err, "is no UUID")
 	w.healthy()
 }
 
@@ -302,10 +307,11 @@ func TestTransferIsKilled(t *testing.T) {
 				there := must(far.Create(t.Context(), "x", sent.Commit))(t)
 				testkit.WriteFiles(t, there.Top, map[string]string{"c": "c\n"})
 				saved := must(far.Save(t.Context(), there, sessionID, worktree.Author{}, ""))(t)
-				of, err := w.Fetch(t.Context(), far.line, sessionID, there.Name)
+				of, _, err := w.Fetch(t.Context(), far.line, sessionID, there.Name)
 				if err != nil {
 					assert.Equal(t, sent.Commit, w.id(w.dir, "refs/duet/hosts/"+sessionID))
-					of = must(w.Fetch(t.Context(), far.line, sessionID, there.Name))(t)
+					of, _, err = w.Fetch(t.Context(), far.line, sessionID, there.Name)
+					require.NoError(t, err)
 				}
 				assert.Equal(t, saved.Commit, w.id(w.dir, of.Ref))
 				assert.Equal(t, before, testkit.ReadFiles(t, w.dir))
