@@ -28,6 +28,7 @@ type record struct {
 	Copied     []string  `json:"copied,omitempty"`     // files that CopyFiles has made, relative to Top
 	Prepared   bool      `json:"prepared,omitempty"`   // Prepare has succeeded
 	Discarding bool      `json:"discarding,omitempty"` // what would be lost is kept
+	Sent       string    `json:"sent,omitempty"`       // to a host: a commit behind Base with files that were not committed
 	Session    *Session  `json:"session,omitempty"`    // of a worktree on a host, as it was seen last
 }
 

@@ -89,6 +89,35 @@ func (r *Repository) Send(ctx context.Context, line Line, id string) (Sent, erro
 	return s, r.users().push(ctx, line, id, s.Commit, s.Base)
 }
 
+// withoutSent returns the commit with the files that were sent and are still not committed: a landing leaves them to
+// the user. It returns "" if they are committed, or no longer there. The error is an [OverlapError] if the work from
+// one commit to the other has changed them.
+func (t tree) withoutSent(ctx context.Context, g registration, from, to string) (string, error) {
+	sent, err := t.diff(ctx, g.Base, g.Sent)
+	if err != nil {
+		return "", err
+	}
+	touched, err := t.diff(ctx, from, to)
+	if err != nil {
+		return "", err
+	}
+	d, err := t.files(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	has := func(list []change, path string) bool {
+		return slices.ContainsFunc(list, func(c change) bool { return c.path == path })
+	}
+	still := slices.DeleteFunc(d.paths(), func(path string) bool { return !has(sent, path) })
+	if len(still) == 0 {
+		return "", nil
+	}
+	if both := slices.DeleteFunc(still, func(path string) bool { return !has(touched, path) }); len(both) > 0 {
+		return "", &OverlapError{Dir: t.top, Paths: both}
+	}
+	return g.Sent, nil
+}
+
 // push sends a commit to the host. A clone there has checkout checked out from then on.
 func (t tree) push(ctx context.Context, line Line, id, commit, checkout string) error {
 	receive := append(slices.Clone(line.Receive), "--id", id, "--commit", checkout)
@@ -166,7 +195,7 @@ func (r *Repository) startAway(ctx context.Context, host, id string) (s Sent, er
 	g := registration{record: record{Worktree: s.Worktree}, dir: r.awayDir(id)}
 	if s.Commit != s.Base {
 		// Once the user has committed these files, a landing begins behind them.
-		g.Landings = []landing{{Head: s.Commit, Tree: s.files}}
+		g.Sent, g.Landings = s.Commit, []landing{{Head: s.Commit, Tree: s.files}}
 	}
 	if err := durable.MkdirAll(g.dir, 0o700); err != nil {
 		return s, err

@@ -345,3 +345,38 @@ func BenchmarkSend(b *testing.B) {
 		must(w.Send(b.Context(), far.line, sessionID))(b)
 	}
 }
+
+// Files that are still not committed stay the user's, when the work lands that began with them.
+func TestLandBesideUncommittedFiles(t *testing.T) {
+	t.Parallel()
+	for _, method := range []worktree.Method{worktree.Merge, worktree.Squash} {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n"}).open()
+			testkit.WriteFiles(t, w.dir, map[string]string{"a": "dirty\n", "new": "n\n"})
+			far := newAway(w, "")
+			_, there := far.begin(w)
+			far.commit(there.Top, map[string]string{"b": "b\n"})
+			testkit.WriteFiles(t, there.Top, map[string]string{"c": "c\n"})
+			of, saved := far.fetch(w, there)
+			assert.Equal(t, []string{"b", "c"}, w.land(of, method).Files)
+			must(far.Save(t.Context(), there, sessionID, worktree.Author{}, saved.Commit))(t)
+			assert.Equal(t, " M a\n?? new\n", w.git("status", "--porcelain"))
+			assert.Equal(t, "dirty\n", testkit.ReadFiles(t, w.dir)["a"])
+			assert.NotContains(t, w.git("log", "--format=%s", "main"), "Files that were not committed")
+
+			// Work on them waits until they are committed.
+			testkit.WriteFiles(t, there.Top, map[string]string{"a": "dirty and more\n", "c": "c2\n"})
+			of, _ = far.fetch(w, there)
+			var overlap *worktree.OverlapError
+			require.ErrorAs(t, errorOf(w.Land(t.Context(), of, worktree.LandOptions{Method: method})), &overlap)
+			assert.Equal(t, []string{"a"}, overlap.Paths)
+			w.git("add", "-A")
+			w.git("commit", "-qm", "mine")
+			w.land(of, method)
+			assert.Equal(t, map[string]string{"a": "dirty and more\n", "b": "b\n", "c": "c2\n", "new": "n\n"}, testkit.ReadFiles(t, w.dir))
+			assert.Empty(t, w.git("status", "--porcelain"))
+			w.healthy()
+		})
+	}
+}

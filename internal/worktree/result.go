@@ -47,6 +47,13 @@ func (t tree) result(ctx context.Context, g registration, head string, opts Land
 	if err != nil || last == head {
 		return l.Old, err
 	}
+	if g.Sent != "" {
+		still, err := t.withoutSent(ctx, g, cmp.Or(last, g.Sent), head)
+		if err != nil {
+			return "", err
+		}
+		last = cmp.Or(last, still)
+	}
 	if last == "" && opts.Method != Squash {
 		if is, err := t.isAncestor(ctx, l.Old, head); err != nil || is {
 			merges, err2 := t.commits(ctx, "--merges", "--max-count=1", head, "^"+l.Old)
@@ -73,11 +80,18 @@ func (t tree) result(ctx context.Context, g registration, head string, opts Land
 	if now, err := t.resolve(ctx, l.Old+"^{tree}"); err != nil || now == merged {
 		return l.Old, err
 	}
-	switch opts.Method {
-	case Squash:
-		return t.commit(ctx, merged, opts.message("Changes of "+g.Branch), nil, l.Old)
-	case Rebase:
+	squash := func() (string, error) { return t.commit(ctx, merged, opts.message("Changes of "+g.Branch), nil, l.Old) }
+	switch {
+	case opts.Method == Squash:
+		return squash()
+	case opts.Method == Rebase:
 		return t.rebase(ctx, head, last, merged, l)
+	case g.Sent != "" && last != "":
+		// A merge would bring the commit with the files that were not committed.
+		if at, err := t.rebase(ctx, head, last, merged, l); err == nil || ctx.Err() != nil {
+			return at, err
+		}
+		return squash()
 	}
 	return t.commit(ctx, merged, opts.message("Merge "+g.Branch), nil, l.Old, head)
 }
