@@ -337,11 +337,14 @@ Wait for the end of its turn."
                     (duet-test-look))))
       (duet-test-wait-for-state session 'completed)
       ;; The files in the way are those of this machine.
+      (write-region "mine\n" nil demo nil 'quiet)
       (duet-land session)
       (duet-test-wait-for (duet-test-heard "\\`Nothing was landed: 1 file of yours would be overwritten\\'"))
       (save-current-buffer
-        (funcall press "  a")
-        (should (equal (buffer-file-name) (concat local "a"))))
+        (funcall press "  demo.txt")
+        (should (equal (buffer-file-name) demo))
+        (kill-buffer))
+      (delete-file demo)
       (duet-worktree-test-commit local)
       (duet-land session)
       (duet-test-wait-for (duet-test-heard "\\`Landed on main: "))
