@@ -129,11 +129,12 @@ func TestWorktreeOfASession(t *testing.T) {
 	named, hl := `{"session":"`+id+`"`, `{"session_id":"`+id+`"`
 
 	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"],"unfiltered":{"count":1,"first":["a.txt"]}}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
-	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it"}, f.landed)
+	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it", Session: f.landed.Session}, f.landed)
 	assert.Contains(t, string(c.ask("getConversation", hl+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
 	assert.Equal(t, -32602, c.fail("session.land", named+`,"method":"other"}`).Code)
 	assert.JSONEq(t, `{"commit":"c1","name":"fix","nested":["n/"]}`, string(c.ask("session.save", named+`,"name":"A","email":"a@b","landed":"c0"}`)))
 	uuid := testkit.JSONAs[string](t, c.ask("session.get", named+`}`), "session.session_uuid")
+	assert.Equal(t, uuid, f.landed.Session)
 	assert.Equal(t, []any{"fix", uuid, worktree.Author{Name: "A", Email: "a@b"}, "c0"}, f.saved)
 	f.list[0].Into = "" // HEAD was detached
 	assert.Equal(t, "into", c.fail("session.land", named+`}`).Data["param"])

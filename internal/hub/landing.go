@@ -41,7 +41,7 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 			"the branch to land on, since none was checked out when the worktree was made", "none")
 	}
 	landed, err := w.of.Land(ctx, w.Worktree,
-		worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into})
+		worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into, Session: w.turn.Session.UUID})
 	if err != nil {
 		return landed, WorktreeError(err)
 	}

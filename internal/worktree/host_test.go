@@ -140,7 +140,7 @@ func TestConflictWithWorkOnAHost(t *testing.T) {
 	of, _ = far.fetch(w, there)
 	w.land(of, worktree.Merge)
 	assert.Equal(t, "both\n", testkit.ReadFiles(t, w.dir)["a"])
-	require.ErrorContains(t, errorOf(far.Land(t.Context(), there, worktree.LandOptions{Method: worktree.Patch})), "is a clone for here:/project; land its work there")
+	require.ErrorContains(t, errorOf(far.Land(t.Context(), there, worktree.LandOptions{Method: worktree.Patch, Session: sessionID})), "began with the files of another machine (here:/project): land its work there")
 	// The user's files that are not committed are offered, too.
 	testkit.WriteFiles(t, there.Top, map[string]string{"a": "theirs again\n"})
 	testkit.WriteFiles(t, w.dir, map[string]string{"a": "dirty\n"})

@@ -30,6 +30,9 @@ type LandOptions struct {
 	Into    string // the branch; "" is [Worktree.Into]. Patch always changes the tree of Options.Dir
 	// Committed refuses uncommitted and untracked files. Otherwise they become a commit.
 	Committed bool
+	// Session is the UUID of the session that works there. One that began with the files of another machine lands
+	// there ([Repository.Send]), unless Into names a branch here. "" lands any.
+	Session string
 
 	as []string // who commits uncommitted files; nil: the user
 }
@@ -84,9 +87,19 @@ func (r *Repository) Land(ctx context.Context, w Worktree, opts LandOptions) (La
 	if !slices.Contains([]Method{Merge, Squash, Rebase, Patch}, opts.Method) {
 		return Landed{}, fmt.Errorf("unknown method %q: use merge, squash, rebase or patch", opts.Method)
 	}
-	if from := r.repo.Config[fromKey]; from != "" && w.Ref == "" && w.Into == "" && opts.Into == "" {
-		return Landed{}, fmt.Errorf("nothing is landed: %s is a clone for %s; land its work there, with duet-rpc land SESSION@HOST in that directory, "+
-			"or name a branch of the clone", r.repo.Top, from)
+	if opts.Session != "" && opts.Into == "" {
+		sent, err := h.users().resolve(ctx, fromPrefix+opts.Session)
+		if err != nil {
+			return Landed{}, err
+		}
+		if sent != "" {
+			from := r.repo.Config[fromKey]
+			if from != "" {
+				from = " (" + from + ")"
+			}
+			return Landed{}, fmt.Errorf("nothing is landed: the session began with the files of another machine%s: land its work there, with "+
+				"duet-rpc land SESSION@HOST in that project, or name a branch of %s", from, r.repo.Top)
+		}
 	}
 	for range attempts {
 		var l Landed
