@@ -135,7 +135,7 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	assert.NotContains(t, said, "??")
 
 	examples := blocks(t, "toml", guides...)
-	assert.Len(t, examples, 1)
+	assert.Len(t, examples, 2)
 	for _, block := range examples {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, ".config", "duet"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".config", "duet", "config.toml"), []byte(block), 0o600))
