@@ -4,9 +4,22 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
+import type { Locator } from "playwright-core";
 import { addRepository } from "../hub";
 import { addWriterAgent } from "../writeragent";
 import { eventually, openWindow } from "./vscode";
+
+/** fromMenu chooses an action of a row's menu. VS Code closes the menu when another element takes the focus: then it is opened again. */
+async function fromMenu(row: Locator, action: string, opened: () => Promise<void>): Promise<void> {
+  const label = row.page().locator(".monaco-menu .action-label", { hasText: action });
+  await eventually(async () => {
+    await row.page().keyboard.press("Escape");
+    await row.click({ button: "right", timeout: 10_000 });
+    await label.waitFor({ timeout: 10_000 });
+    await opened();
+    await label.click({ timeout: 10_000 });
+  });
+}
 
 test("files are named to an agent, its form is filled in, its links are followed, and its change of several files is reviewed", async (t) => {
   const cart = `"""What is in the cart, and what it costs."""
@@ -205,10 +218,7 @@ test("an agent works in a worktree: its branch and its files are shown, and its 
   await send("Fill it more", "one\ntwo\nthree\n");
   await panel.getByText("I wrote").nth(1).waitFor();
   await row("Completed").click();
-  await row(/on duet\/fill-the-cart/).click({ button: "right" });
-  await page.locator(".monaco-menu .action-label", { hasText: "Land…" }).waitFor();
-  await picture("worktree-menu");
-  await page.locator(".monaco-menu .action-label", { hasText: "Discard Worktree…" }).click();
+  await fromMenu(row(/on duet\/fill-the-cart/), "Discard Worktree…", () => picture("worktree-menu"));
   const dialog = page.locator(".monaco-dialog-box").filter({ hasText: "1 changed file that is not committed:" });
   await dialog.waitFor();
   await picture("worktree-discard");
@@ -256,10 +266,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await writer.getByRole("button", { name: "Open Session" }).click();
   await panel.getByRole("button", { name: "Compare Attempts" }).waitFor();
   await picture("attempts-session");
-  await row(/one of several attempts/).click({ button: "right" });
-  await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).waitFor();
-  await picture("attempts-menu");
-  await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).click();
+  await fromMenu(row(/one of several attempts/), "Compare Attempts", () => picture("attempts-menu"));
   await page.locator(".tab.active").filter({ hasText: /^Attempts: / }).waitFor();
   await reload("duet.attempts");
   await writer.getByText("I wrote").waitFor();
