@@ -99,7 +99,8 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   const data = join(project.home, "vscode");
   const settings = join(data, "data", "Machine");
   mkdirSync(settings, { recursive: true });
-  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": process.env["DUET_TEST_THEME"] ?? options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false, ...options.settings }));
+  // The git extension asks about a worktree's repository at any moment, and the question takes the focus from menus.
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": process.env["DUET_TEST_THEME"] ?? options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false, "git.openRepositoryInParentFolders": "never", ...options.settings }));
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
   options.prepare?.(project);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
