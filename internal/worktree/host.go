@@ -681,7 +681,7 @@ func makeClone(ctx context.Context, program, dir, from string) error {
 	return err
 }
 
-// settle has a clone check out a commit, unless somebody works there: on a branch, or with changes.
+// settle has a clone check out a commit, unless a branch is checked out there or files are changed.
 func settle(ctx context.Context, run runner, commit string) error {
 	// An unborn branch has no commit, and no file.
 	_, unborn := run(ctx, git.Command{Args: []string{"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}})

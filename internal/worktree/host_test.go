@@ -241,7 +241,7 @@ func TestHostRefuses(t *testing.T) {
 	}
 }
 
-// A clone follows the commits that are sent, unless somebody works in it.
+// A clone follows the commits that are sent, unless it has changes or a branch of its own.
 func TestCloneFollows(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n"}).open()
