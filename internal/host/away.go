@@ -132,12 +132,18 @@ func whyFailed(err *worktree.TransferError) string {
 // Send sends this machine's commit and files to the host, and has params start a session there with them.
 func (a *Away) Send(ctx context.Context, params *protocol.StartParams) (sent worktree.Sent, err error) {
 	id := cmp.Or(params.SessionUUID, uuid.NewString())
+	_, known, err := a.repo.Away(id) // then this is a start that is sent again
+	if err != nil {
+		return sent, hub.WorktreeError(err)
+	}
 	err = a.transfer(ctx, func(line worktree.Line) (err error) {
 		sent, err = a.repo.Send(ctx, line, id)
 		return err
 	})
 	if err != nil {
-		_, _ = a.repo.Forget(context.WithoutCancel(ctx), id) // otherwise its ref stays
+		if !known {
+			_, _ = a.repo.Forget(context.WithoutCancel(ctx), id) // otherwise its ref stays
+		}
 		return sent, err
 	}
 	params.Send, params.Worktree, params.Base, params.SessionUUID = false, new(true), sent.Commit, id

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,8 @@ type Sent struct {
 }
 
 // Send sends the user's commit to a host, with the files that are not committed in a commit behind it, with which
-// the worktree begins in which the session id is to work there. From then on [Repository.Away] knows it.
+// the worktree begins in which the session id is to work there. From then on [Repository.Away] knows it. For a session that it
+// knows, Send sends the same commit again and changes nothing here.
 func (r *Repository) Send(ctx context.Context, line Line, id string) (Sent, error) {
 	if err := checkID(id); err != nil {
 		return Sent{}, err
@@ -89,33 +91,29 @@ func (r *Repository) Send(ctx context.Context, line Line, id string) (Sent, erro
 	return s, r.users().push(ctx, line, id, s.Commit, s.Base)
 }
 
-// withoutSent returns the commit with the files that were sent and are still not committed: a landing leaves them to
-// the user. It returns "" if they are committed, or no longer there. The error is an [OverlapError] if the work from
-// one commit to the other has changed them.
-func (t tree) withoutSent(ctx context.Context, g registration, from, to string) (string, error) {
+// checkSent returns an [OverlapError] if the work from one commit to the other has changed files that were sent and
+// are still not committed.
+func (t tree) checkSent(ctx context.Context, g registration, from, to string) error {
 	sent, err := t.diff(ctx, g.Base, g.Sent)
 	if err != nil {
-		return "", err
+		return err
 	}
 	touched, err := t.diff(ctx, from, to)
 	if err != nil {
-		return "", err
+		return err
 	}
 	d, err := t.files(ctx, nil)
 	if err != nil {
-		return "", err
+		return err
 	}
-	has := func(list []change, path string) bool {
-		return slices.ContainsFunc(list, func(c change) bool { return c.path == path })
+	lacks := func(list []change, path string) bool {
+		return !slices.ContainsFunc(list, func(c change) bool { return c.path == path })
 	}
-	still := slices.DeleteFunc(d.paths(), func(path string) bool { return !has(sent, path) })
-	if len(still) == 0 {
-		return "", nil
+	both := slices.DeleteFunc(d.paths(), func(path string) bool { return lacks(sent, path) || lacks(touched, path) })
+	if len(both) > 0 {
+		return &OverlapError{Dir: t.top, Paths: both}
 	}
-	if both := slices.DeleteFunc(still, func(path string) bool { return !has(touched, path) }); len(both) > 0 {
-		return "", &OverlapError{Dir: t.top, Paths: both}
-	}
-	return g.Sent, nil
+	return nil
 }
 
 // push sends a commit to the host. A clone there has checkout checked out from then on.
@@ -185,6 +183,13 @@ func (r *Repository) startAway(ctx context.Context, host, id string) (s Sent, er
 		return s, err
 	}
 	defer h.Close()
+	known, err := h.away(id)
+	if err == nil { // its ref may have work
+		return Sent{Worktree: known.Worktree, Commit: known.begin()}, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
 	if s, err = h.commitUsers(ctx); err != nil {
 		return s, err
 	}
@@ -202,6 +207,9 @@ func (r *Repository) startAway(ctx context.Context, host, id string) (s Sent, er
 	}
 	return s, g.save()
 }
+
+// begin returns the commit with which the work on a host began.
+func (g registration) begin() string { return cmp.Or(g.Sent, g.Base) }
 
 // transfer runs a command of git that speaks with a host. Its error has what was said there.
 func (t tree) transfer(ctx context.Context, host string, args ...string) error {
@@ -395,22 +403,23 @@ func (r *Repository) IsLanded(ctx context.Context, w Worktree) (bool, error) {
 
 func (h *held) isLandedAway(ctx context.Context, g registration) (at string, is bool, err error) {
 	users := h.users()
-	if at, err = users.resolve(ctx, g.Ref+"^{commit}"); err != nil || at == "" || at == g.Base {
+	if at, err = users.resolve(ctx, g.Ref+"^{commit}"); err != nil || at == "" || at == g.begin() {
 		return at, err == nil, err
 	}
-	into := ""
-	if g.Into != "" {
-		if into, err = users.resolve(ctx, "refs/heads/"+g.Into+"^{commit}"); err != nil || into == "" {
-			return at, false, err
+	for _, l := range g.Landings { // perhaps on another branch than Into
+		if l.Head != at || l.Result == "" {
+			continue
 		}
-	}
-	for _, l := range g.Landings { // a patch, or one on another branch
-		if l.Head == at {
+		if on, err := users.run(ctx, "for-each-ref", "--count=1", "--contains", l.Result, "refs/heads"); err == nil && on != "" {
 			return at, true, nil
 		}
 	}
-	if into == "" {
+	if g.Into == "" {
 		return at, false, nil
+	}
+	into, err := users.resolve(ctx, "refs/heads/"+g.Into+"^{commit}")
+	if err != nil || into == "" {
+		return at, false, err
 	}
 	is, err = users.isLanded(ctx, g, at, into)
 	return at, is, err
@@ -465,8 +474,7 @@ type Saved struct {
 
 // Save makes a commit of the files of a worktree and keeps it for a Fetch of the session id. The worktree and
 // its branch stay as they are, unless landed is the commit of an earlier Save that has these files: then the
-// branch has that from now on. by is who made the files that are not committed; the zero value is
-// the user of git here.
+// branch has that from now on. by is who made the files that are not committed; the zero value is Duet.
 func (r *Repository) Save(ctx context.Context, w Worktree, id string, by Author, landed string) (s Saved, err error) {
 	if err := checkID(id); err != nil {
 		return s, err
@@ -675,8 +683,8 @@ func makeClone(ctx context.Context, program, dir, from string) error {
 		return err
 	}
 	err = durable.Rename(made, filepath.Join(dir, ".git"))
-	if _, found := git.Find(dir); found { // another process was faster
-		return nil
+	if repo, found := git.Find(dir); err != nil && found && repo.Top == dir { // another process was faster
+		return durable.SyncDirectory(dir)
 	}
 	return err
 }

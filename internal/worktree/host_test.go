@@ -21,6 +21,9 @@ import (
 
 const sessionID = "01a23002-b0df-7d22-91cf-a2eff9a10376"
 
+// numbered returns the UUID of another session.
+func numbered(n int) string { return fmt.Sprintf("01a23002-b0df-7d22-91cf-%012x", n) }
+
 // away is a repository on a host, which git reaches by other processes.
 type away struct {
 	*world
@@ -106,6 +109,10 @@ func TestWorkOnAHost(t *testing.T) {
 			of, _ = far.fetch(w, there)
 			w.open() // another process
 			assert.Equal(t, []string{"c"}, w.land(of, method).Files)
+			if method == worktree.Patch {
+				assert.False(t, must(w.IsLanded(t.Context(), of))(t), "no branch has it yet")
+				w.commit(w.dir, nil)
+			}
 			assert.True(t, must(w.IsLanded(t.Context(), of))(t))
 			must(far.Discard(t.Context(), there, worktree.DiscardOptions{Force: true, Session: sessionID}))(t)
 			assert.Empty(t, must(w.Forget(t.Context(), sessionID))(t))
@@ -246,7 +253,11 @@ func TestCloneFollows(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n"}).open()
 	far := newAway(w, "")
-	send := func() { must(w.Send(t.Context(), far.line, sessionID))(t) }
+	sessions := 0
+	send := func() worktree.Sent {
+		sessions++
+		return must(w.Send(t.Context(), far.line, numbered(sessions)))(t)
+	}
 	send()
 	w.commit(w.dir, map[string]string{"a": "2\n"})
 	send()
@@ -259,7 +270,7 @@ func TestCloneFollows(t *testing.T) {
 	far.git("commit", "-qam", "work")
 	send()
 	assert.Equal(t, "work\n", testkit.ReadFiles(t, far.dir)["a"])
-	assert.Equal(t, w.id(w.dir, "HEAD"), far.id(far.dir, "refs/duet/from/"+sessionID))
+	assert.Equal(t, w.id(w.dir, "HEAD"), far.id(far.dir, "refs/duet/from/"+numbered(sessions)))
 }
 
 // Each git process of a transfer is killed, on either side: then the next attempt does it all, and nothing that
@@ -342,7 +353,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 	for i := 0; b.Loop(); i++ {
 		require.NoError(b, os.WriteFile(filepath.Join(w.dir, "d0", "f0"), fmt.Append(nil, i), 0o600))
-		must(w.Send(b.Context(), far.line, sessionID))(b)
+		must(w.Send(b.Context(), far.line, numbered(i)))(b)
 	}
 }
 
@@ -355,7 +366,7 @@ func TestLandBesideUncommittedFiles(t *testing.T) {
 			w := newRepository(t, map[string]string{"a": "1\n"}).open()
 			testkit.WriteFiles(t, w.dir, map[string]string{"a": "dirty\n", "new": "n\n"})
 			far := newAway(w, "")
-			_, there := far.begin(w)
+			sent, there := far.begin(w)
 			far.commit(there.Top, map[string]string{"b": "b\n"})
 			testkit.WriteFiles(t, there.Top, map[string]string{"c": "c\n"})
 			of, saved := far.fetch(w, there)
@@ -364,6 +375,11 @@ func TestLandBesideUncommittedFiles(t *testing.T) {
 			assert.Equal(t, " M a\n?? new\n", w.git("status", "--porcelain"))
 			assert.Equal(t, "dirty\n", testkit.ReadFiles(t, w.dir)["a"])
 			assert.NotContains(t, w.git("log", "--format=%s", "main"), "Files that were not committed")
+
+			// A start that is sent again changes nothing here.
+			again := must(w.Send(t.Context(), far.line, sessionID))(t)
+			assert.Equal(t, sent.Commit, again.Commit)
+			assert.Equal(t, saved.Commit, w.id(w.dir, of.Ref))
 
 			// Work on them waits until they are committed.
 			testkit.WriteFiles(t, there.Top, map[string]string{"a": "dirty and more\n", "c": "c2\n"})
@@ -379,4 +395,26 @@ func TestLandBesideUncommittedFiles(t *testing.T) {
 			w.healthy()
 		})
 	}
+}
+
+// Files that were sent and then dropped here do not come back with the work.
+func TestDroppedFilesStayDropped(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"}).open()
+	testkit.WriteFiles(t, w.dir, map[string]string{"a": "experiment\n"})
+	far := newAway(w, "")
+	_, there := far.begin(w)
+	testkit.WriteFiles(t, there.Top, map[string]string{"b": "b\n"})
+	w.git("checkout", "-q", "--", "a")
+	of, _ := far.fetch(w, there)
+	assert.Equal(t, []string{"b"}, w.land(of, worktree.Merge).Files)
+	assert.Equal(t, map[string]string{"a": "1\n", "b": "b\n"}, testkit.ReadFiles(t, w.dir))
+
+	// Work that was landed and taken back is not landed.
+	assert.True(t, must(w.IsLanded(t.Context(), of))(t))
+	w.git("reset", "-q", "--hard", "HEAD~1")
+	assert.False(t, must(w.IsLanded(t.Context(), of))(t))
+	w.land(of, worktree.Patch)
+	assert.Equal(t, map[string]string{"a": "1\n", "b": "b\n"}, testkit.ReadFiles(t, w.dir))
+	assert.Equal(t, of.Ref, must(w.Forget(t.Context(), sessionID))(t))
 }

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -375,6 +376,7 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 		return err
 	}
 	last, err := users.landed(ctx, g, head, at, l.Old)
+	last = cmp.Or(last, g.Sent)
 	if l.New = l.Old; err != nil || last == head {
 		return err
 	}

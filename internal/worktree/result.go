@@ -47,12 +47,11 @@ func (t tree) result(ctx context.Context, g registration, head string, opts Land
 	if err != nil || last == head {
 		return l.Old, err
 	}
-	if g.Sent != "" {
-		still, err := t.withoutSent(ctx, g, cmp.Or(last, g.Sent), head)
-		if err != nil {
+	if g.Sent != "" { // these files are the user's to commit or to drop: the landing begins behind them
+		last = cmp.Or(last, g.Sent)
+		if err := t.checkSent(ctx, g, last, head); err != nil {
 			return "", err
 		}
-		last = cmp.Or(last, still)
 	}
 	if last == "" && opts.Method != Squash {
 		if is, err := t.isAncestor(ctx, l.Old, head); err != nil || is {
@@ -86,7 +85,7 @@ func (t tree) result(ctx context.Context, g registration, head string, opts Land
 		return squash()
 	case opts.Method == Rebase:
 		return t.rebase(ctx, head, last, merged, l)
-	case g.Sent != "" && last != "":
+	case g.Sent != "":
 		// A merge would bring the commit with the files that were not committed.
 		if at, err := t.rebase(ctx, head, last, merged, l); err == nil || ctx.Err() != nil {
 			return at, err
