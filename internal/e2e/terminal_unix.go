@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/term"
 
@@ -100,6 +101,15 @@ const Escape = "\x1b["
 type Terminal struct {
 	Ours, Theirs *os.File
 	Printed      *testkit.Text
+	modes        *term.State // before a program has the terminal
+}
+
+// IsRestored asserts that the terminal has the modes with which OpenTerminal returned it.
+func (t Terminal) IsRestored(tb testing.TB) {
+	tb.Helper()
+	now, err := term.GetState(int(t.Theirs.Fd()))
+	require.NoError(tb, err)
+	assert.Equal(tb, t.modes, now, "the modes of the terminal")
 }
 
 // OpenTerminal opens a pseudo-terminal, which the test's end closes.
@@ -107,6 +117,8 @@ func OpenTerminal(t *testing.T) Terminal {
 	ours, theirs, err := pty.Open()
 	require.NoError(t, err)
 	_, err = term.MakeRaw(int(theirs.Fd()))
+	require.NoError(t, err)
+	modes, err := term.GetState(int(theirs.Fd()))
 	require.NoError(t, err)
 	printed := &testkit.Text{}
 	done := make(chan struct{})
@@ -119,5 +131,5 @@ func OpenTerminal(t *testing.T) Terminal {
 		ours.Close()
 		<-done
 	})
-	return Terminal{ours, theirs, printed}
+	return Terminal{ours, theirs, printed, modes}
 }

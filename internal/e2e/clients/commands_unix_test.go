@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
@@ -141,16 +140,12 @@ func TestASessionIsPicked(t *testing.T) {
 			said = p.endsWith(1)
 			assert.Empty(t, said)
 
-			was, err := term.GetState(int(p.tty.Theirs.Fd()))
-			require.NoError(t, err)
 			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 				p = startShell(s, t, "session", "pick")
 				p.sees("quiet walnuts")
 				p.signal(sig)
 				p.endsWith(130)
-				now, err := term.GetState(int(p.tty.Theirs.Fd()))
-				require.NoError(t, err)
-				assert.Equal(t, was, now)
+				p.tty.IsRestored(t)
 			}
 		})
 	}

@@ -674,8 +674,6 @@ func (p *prompting) presses(keys string, texts ...string) {
 func TestAKeyAnswersAQuestion(t *testing.T) {
 	s := e2e.NewSite(e2e.Parallel(t))
 	p := startPrompt(s, t, "slow", "permit:5")
-	was, err := term.GetState(int(p.tty.Theirs.Fd()))
-	require.NoError(t, err)
 	p.sees("— 1.1 · agent scripted · ")
 	p.presses("y") // before the first question
 	p.sees("[?] Keys: ")
@@ -689,9 +687,7 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	p.presses("y", "[?] Keys: ")
 	p.presses("\x04") // the end of the input
 	p.endsWith(0)
-	now, err := term.GetState(int(p.tty.Theirs.Fd()))
-	require.NoError(t, err)
-	assert.Equal(t, was, now)
+	p.tty.IsRestored(t)
 	assert.Equal(t, 7, strings.Count(p.tty.Printed.String(), "[?] Keys: "), p.tty.Printed)
 }
 

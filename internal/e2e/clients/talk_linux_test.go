@@ -472,15 +472,11 @@ func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
 			require.NoError(t, unix.Mkfifo(s.Home+"/saved", 0o600))
 			s.Env = append(s.Env, "EDITOR=sh -c 'echo editing; read x <"+s.Home+"/saved'")
 			p := startTalk(s, t, c.args...)
-			was, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
-			require.NoError(t, err)
 			p.sees(c.at)
 			p.presses(c.keys, c.then)
 			p.signal(syscall.SIGTSTP)
 			p.stops()
-			now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
-			require.NoError(t, err)
-			assert.Equal(t, was, now)
+			p.tty.IsRestored(t)
 			p.signal(syscall.SIGCONT)
 			switch {
 			case c.then == "editing":
@@ -493,9 +489,7 @@ func TestStoppedProcessGivesTheTerminalBack(t *testing.T) {
 			}
 			p.signal(syscall.SIGTERM)
 			<-p.Ended
-			now, err = unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
-			require.NoError(t, err)
-			assert.Equal(t, was, now)
+			p.tty.IsRestored(t)
 		})
 	}
 }
@@ -507,8 +501,6 @@ func TestSecondSignalRestoresTheTerminal(t *testing.T) {
 	l.Env = append(l.Env, "TERM=xterm")
 	l.Attributes = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p := onTerminal(l, t, 80)
-	was, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
-	require.NoError(t, err)
 	p.sees(idleFooter)
 	e2e.SuspendHub(t, s.LockHolder())
 	p.presses("quiet hello\r")
@@ -522,9 +514,7 @@ func TestSecondSignalRestoresTheTerminal(t *testing.T) {
 		}
 	}, e2e.Watchdog/3, e2e.PollEvery)
 	assert.Equal(t, 130, p.status())
-	now, err := unix.IoctlGetTermios(int(p.tty.Theirs.Fd()), unix.TCGETS)
-	require.NoError(t, err)
-	assert.Equal(t, was, now)
+	p.tty.IsRestored(t)
 	printed := p.tty.Printed.String()
 	assert.Greater(t, strings.LastIndex(printed, "\x1b[?2004l"), strings.LastIndex(printed, "\x1b[?2004h"))
 }
