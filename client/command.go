@@ -69,6 +69,8 @@ type ProcessTransport interface {
 	// Wait waits until the program has ended and its standard error was read, and returns its
 	// exit status as exec.Cmd.Wait does.
 	Wait() error
+	// Kill ends the program at once, and waits for its end.
+	Kill() error
 }
 
 // Open starts the program, for an [Opener] that exchanges messages with it before a Client does. ctx
@@ -251,6 +253,12 @@ func (t *processTransport) Close() error {
 	err := t.out.Close()
 	close(t.closed)
 	return err
+}
+
+// Kill kills the process and waits for its end.
+func (t *processTransport) Kill() error {
+	t.kill()
+	return t.Wait()
 }
 
 // Wait waits until the process has ended, and returns its exit status.

@@ -29,11 +29,13 @@ On a terminal you are asked the open questions, the oldest first, and then each 
 one: one key answers it, l leaves it for later, q or C-c ends. Elsewhere, and with --list, they
 are listed.
 
-An id may be shortened if no other open question begins the same.
+An id may be shortened if no other open question begins the same. With --all-projects
+the questions of all your projects count, on this machine and on your hosts; the commands
+that answer have the flag, too.
 `
 
 func newApprovalsCommand(s *settings) *cobra.Command {
-	var wait, list, once bool
+	var wait, list, once, everywhere bool
 	var session string
 	cmd := &cobra.Command{
 		Use:   "approvals",
@@ -43,6 +45,9 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
 				return turn.InWords(reviewApprovals(cmd, s, turn.InboxOptions{Session: session, Once: once}))
+			}
+			if everywhere {
+				return questionsEverywhere(cmd, s)
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -76,8 +81,32 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&once, "once", false, "on a terminal: go through the questions that are open, and end")
 	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, such as 12, or of this turn, such as 12.3")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, turnCandidates))
-	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s),
-		newForgetCommand(s))
+	cmd.Flags().BoolVar(&everywhere, allProjects, false, "the questions of all projects, on this machine and on your hosts")
+	cmd.MarkFlagsMutuallyExclusive(allProjects, "session")
+	cmd.MarkFlagsMutuallyExclusive(allProjects, "wait")
+	cmd.AddCommand(anywhere(newApprovalsShowCommand(s), s), anywhere(newApproveCommand(s), s), anywhere(newDenyCommand(s), s),
+		anywhere(newRespondCommand(s), s), newRulesCommand(s), newForgetCommand(s))
+	return cmd
+}
+
+// allProjects is the flag for the projects of this machine and of all hosts.
+const allProjects = "all-projects"
+
+// anywhere adds --all-projects to a command whose first argument is a question.
+func anywhere(cmd *cobra.Command, s *settings) *cobra.Command {
+	var everywhere bool
+	cmd.Flags().BoolVar(&everywhere, allProjects, false, "find the question in any project, on this machine and on your hosts")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if everywhere {
+			ctx, stop := term.UntilInterrupted(cmd.Context())
+			defer stop()
+			if err := s.goToQuestion(ctx, args[0]); err != nil {
+				return err
+			}
+		}
+		return run(cmd, args)
+	}
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -25,8 +25,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Turns of all projects of this machine. Each hub is asked, and started if it is not
-// running.
+// What the daemons of all projects have, on this machine and on hosts. Each is asked, and started if it is
+// not running.
 
 // listing is what --json prints.
 type listing struct {
@@ -34,21 +34,44 @@ type listing struct {
 	Hosts    []listedOnHost  `json:"hosts,omitempty"`
 }
 
-// listedOnHost has the projects of a host, or the error of asking it.
+// listedOnHost has the projects of a host. With an error they are as they were seen last.
 type listedOnHost struct {
 	Host     string          `json:"host"`
 	Projects []listedProject `json:"projects"`
 	Error    string          `json:"error,omitempty"`
+	SeenAt   *time.Time      `json:"last_seen,omitempty"` // of projects with an error
 }
 
-// listedProject is a project with its turns, or the error of listing them.
+// listedProject is a project with its turns or open questions, or the error of listing them.
 type listedProject struct {
-	Root  string            `json:"root"`
-	Hub   bool              `json:"hub"` // a hub was already running
-	Turns []json.RawMessage `json:"turns"`
-	Error string            `json:"error,omitempty"`
+	Root      string            `json:"root"`
+	Hub       bool              `json:"hub"`                // a hub was already running
+	Turns     []json.RawMessage `json:"turns,omitzero"`     // nil: they were not asked for
+	Approvals []json.RawMessage `json:"approvals,omitzero"` // likewise
+	Error     string            `json:"error,omitempty"`
 
-	read []protocol.Turn // the decoded Turns
+	read []protocol.Turn      // the decoded Turns
+	open []hubclient.Approval // the decoded Approvals
+}
+
+// An inquiry is what all projects are asked.
+type inquiry struct {
+	line   string // the request for a host
+	params any    // of line and method
+	method string // the request for a daemon
+	member string // of its answer
+	isKept bool   // the answer of a host is kept for when it cannot be reached
+}
+
+// turnsOf asks for turns. A host's answer is kept if it has all of them.
+func turnsOf(params protocol.ListTurnsParams) inquiry {
+	isWhole := len(params.States) == 0 && params.Agent == "" && (params.Archived == nil || !*params.Archived)
+	return inquiry{line: hubprocess.ListMethod, params: params, method: "turn.list", member: "turns", isKept: isWhole}
+}
+
+// openQuestions asks for open questions.
+func openQuestions() inquiry {
+	return inquiry{line: hubprocess.ApprovalsMethod, params: struct{}{}, method: "approval.list", member: "approvals"}
 }
 
 // roots returns the roots of all projects of this machine, including the one of the settings.
@@ -83,9 +106,9 @@ func sameDirectory(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// ask asks the hubs of all projects for their turns, a few at once. The result is in the
-// order of roots, without projects that have no state.
-func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any) []listedProject {
+// ask asks the hubs of projects, a few at once. The result is in the order of roots, without projects that
+// have no state.
+func (q inquiry) ask(ctx context.Context, s *hubprocess.Settings, roots []string) []listedProject {
 	all := make([]*listedProject, len(roots))
 	var asking sync.WaitGroup
 	room := make(chan struct{}, max(2, runtime.NumCPU()))
@@ -93,7 +116,7 @@ func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any
 		asking.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			all[i] = askOne(ctx, s, root, params)
+			all[i] = q.askOne(ctx, s, root)
 		})
 	}
 	asking.Wait()
@@ -107,14 +130,15 @@ func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any
 }
 
 // askOne asks the hub of one project; the result is nil if the project has no state.
-func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any) *listedProject {
-	one := &listedProject{Root: root, Turns: []json.RawMessage{}}
-	kept, err := one.ask(ctx, s, params)
-	if err == nil && !kept {
+func (q inquiry) askOne(ctx context.Context, s *hubprocess.Settings, root string) *listedProject {
+	one := &listedProject{Root: root}
+	has, err := one.ask(ctx, s, q)
+	if err == nil && !has {
 		return nil
 	}
 	if err != nil {
 		one.Error = err.Error()
+		_ = one.take(q.member, nil) // its lists are empty, not absent
 	}
 	return one
 }
@@ -122,7 +146,8 @@ func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any
 // listingIdle is after how long an idle daemon ends that was started only for a listing.
 const listingIdle = 5 * time.Second
 
-func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params any) (kept bool, err error) {
+// ask reports whether the project has a state.
+func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, q inquiry) (has bool, err error) {
 	there := *s
 	there.Root, there.Idle = l.Root, listingIdle
 	p, err := there.Project()
@@ -141,103 +166,204 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params 
 		return true, err
 	}
 	defer c.Close()
-	return true, turn.InWords(l.take(ctx, c, params))
-}
-
-func (l *listedProject) take(ctx context.Context, c *client.Client, params any) error {
-	r, _, err := hubclient.Call[struct{ Turns []json.RawMessage }](ctx, c, "turn.list", params)
+	answer, _, err := hubclient.Call[map[string]json.RawMessage](ctx, c, q.method, q.params)
 	if err != nil {
-		return err
+		return true, turn.InWords(err)
 	}
-	read := make([]protocol.Turn, len(r.Turns))
-	for i, raw := range r.Turns {
-		if err := json.Unmarshal(raw, &read[i]); err != nil {
+	return true, l.take(q.member, answer[q.member])
+}
+
+// take takes the list of an answer's member.
+func (l *listedProject) take(member string, list json.RawMessage) error {
+	raw := []json.RawMessage{}
+	if list != nil {
+		if err := json.Unmarshal(list, &raw); err != nil {
 			return err
 		}
 	}
-	l.Turns, l.read = append(l.Turns, r.Turns...), read
-	return nil
+	if member == "approvals" {
+		l.Approvals = raw
+	} else {
+		l.Turns = raw
+	}
+	return l.decode()
 }
 
-// readTurns decodes the turns of a project of a host.
-func (l *listedProject) readTurns() error {
-	l.read = make([]protocol.Turn, len(l.Turns))
-	for i, raw := range l.Turns {
-		if err := json.Unmarshal(raw, &l.read[i]); err != nil {
-			return err
+// decode decodes the lists.
+func (l *listedProject) decode() (err error) {
+	if l.read, err = decoded[protocol.Turn](l.Turns); err == nil {
+		l.open, err = decoded[hubclient.Approval](l.Approvals)
+	}
+	return err
+}
+
+func decoded[T any](list []json.RawMessage) ([]T, error) {
+	all := make([]T, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal(raw, &all[i]); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
-// listHere asks the hubs of this machine for their turns.
-func listHere(ctx context.Context, s *settings, params any) ([]listedProject, error) {
+// here asks the hubs of this machine.
+func (q inquiry) here(ctx context.Context, s *settings) ([]listedProject, error) {
 	found, err := roots(&s.Settings)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, &s.Settings, found, params), nil
+	return q.ask(ctx, &s.Settings, found), nil
 }
 
 // hostsWithin is how long a host may take in a list. One that failed the last time delays the others by
-// failedHostsGrace at most.
+// failedHostsGrace at most. A terminal shows what is known after firstScreen.
 const (
 	hostsWithin      = 5 * time.Second
 	failedHostsGrace = 300 * time.Millisecond
+	firstScreen      = 250 * time.Millisecond
 )
 
-// askHosts asks all hosts for the turns of their projects, at once.
-func askHosts(ctx context.Context, s *settings, params any) ([]listedOnHost, error) {
-	hosts, err := config.Hosts(os.Getenv)
-	all := make([]listedOnHost, len(hosts))
-	ctx, cancel := context.WithTimeout(ctx, hostsWithin)
+// everywhere asks this machine and all hosts at once. After firstScreen it calls first, which may be nil, with what
+// it knows until then.
+func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing)) (listing, error) {
+	hosts, failed := config.Hosts(os.Getenv)
+	names := slices.Sorted(maps.Keys(hosts))
+	l := listing{Projects: []listedProject{}, Hosts: make([]listedOnHost, len(names))}
+	within, cancel := context.WithTimeout(ctx, hostsWithin)
 	defer cancel()
-	unlikely, giveUp := context.WithCancel(ctx)
+	unlikely, giveUp := context.WithCancel(within)
 	defer giveUp()
-	var asking, others sync.WaitGroup
+
+	var likely, others []func()
+	var asking sync.WaitGroup
 	var answered atomic.Bool
-	for i, name := range slices.Sorted(maps.Keys(hosts)) {
-		all[i] = listedOnHost{Host: name, Projects: []listedProject{}}
-		h, err := s.hostNamed(name)
-		switch {
-		case err != nil:
-			all[i].Error = err.Error()
-		case h.HasFailed():
-			others.Go(func() { all[i].ask(unlikely, h, params) })
-		default:
-			asking.Go(func() {
-				if all[i].ask(ctx, h, params) {
-					answered.Store(true)
-				}
-			})
+	answers := make(chan func(), 1+len(names))
+	for i, name := range names {
+		l.Hosts[i] = listedOnHost{Host: name, Projects: []listedProject{}}
+		h, err := s.on(hosts[name])
+		if err != nil {
+			l.Hosts[i].Error = err.Error()
+			answers <- func() {}
+			continue
+		}
+		l.Hosts[i].recall(h, q)
+		ask := func(ctx context.Context) (hasAnswered bool) {
+			its, err := q.askHost(ctx, h)
+			answers <- func() { l.Hosts[i].take(ctx, its, err) }
+			return err == nil
+		}
+		if h.HasFailed() {
+			others = append(others, func() { ask(unlikely) })
+			continue
+		}
+		asking.Add(1)
+		likely = append(likely, func() {
+			defer asking.Done()
+			if ask(within) {
+				answered.Store(true)
+			}
+		})
+	}
+	soon := time.After(firstScreen)
+	go func() {
+		projects, err := q.here(ctx, s)
+		answers <- func() { l.Projects, failed = projects, cmp.Or(failed, err) }
+	}()
+	go fewAtOnce(slices.Concat(likely, others))
+	go func() {
+		asking.Wait()
+		if answered.Load() {
+			time.AfterFunc(failedHostsGrace, giveUp)
+		}
+	}()
+	for left := cap(answers); left > 0; {
+		select {
+		case take := <-answers:
+			take()
+			left--
+		case <-soon:
+			if first != nil {
+				first(l)
+			}
 		}
 	}
-	asking.Wait()
-	if answered.Load() {
-		time.AfterFunc(failedHostsGrace, giveUp)
+	if ctx.Err() != nil {
+		return l, term.ErrInterrupted
 	}
-	others.Wait()
-	return all, err
+	return l, failed
 }
 
-// ask reports whether the host has answered.
-func (l *listedOnHost) ask(ctx context.Context, h *hubprocess.Host, params any) bool {
+const (
+	mostAtOnce = 16                     // commands of hosts that begin at once: more would take the processors from the screen
+	beginsIn   = 300 * time.Millisecond // after which a host that is silent holds no other up
+)
+
+// fewAtOnce runs functions, and returns when the last one has begun.
+func fewAtOnce(all []func()) {
+	room := make(chan struct{}, mostAtOnce)
+	for _, do := range all {
+		room <- struct{}{}
+		leave := sync.OnceFunc(func() { <-room })
+		late := time.AfterFunc(beginsIn, leave)
+		go func() {
+			do()
+			late.Stop()
+			leave()
+		}()
+	}
+}
+
+// askHost asks a host, and keeps its answer.
+func (q inquiry) askHost(ctx context.Context, h *hubprocess.Host) (projects []listedProject, err error) {
+	var raw json.RawMessage
+	if err := h.Ask(ctx, q.line, q.params, &raw); err != nil {
+		return nil, err
+	}
+	if projects, err = projectsIn(raw); err == nil && q.isKept {
+		h.Keep(raw)
+	}
+	return projects, err
+}
+
+// projectsIn reads the answer of a host.
+func projectsIn(raw json.RawMessage) ([]listedProject, error) {
 	var its listing
-	err := h.Ask(ctx, hubprocess.ListMethod, params, &its)
+	if err := json.Unmarshal(raw, &its); err != nil {
+		return nil, err
+	}
 	for i := range its.Projects {
-		if err == nil {
-			err = its.Projects[i].readTurns()
+		if err := its.Projects[i].decode(); err != nil {
+			return nil, err
 		}
 	}
+	return append([]listedProject{}, its.Projects...), nil
+}
+
+// noAnswerYet is the error of a host that has not answered.
+const noAnswerYet = "no answer yet"
+
+// recall takes what a host has answered last, until it answers.
+func (l *listedOnHost) recall(h *hubprocess.Host, q inquiry) {
+	l.Error = noAnswerYet
+	if !q.isKept {
+		return
+	}
+	if raw, at := h.Kept(); raw != nil {
+		if projects, err := projectsIn(raw); err == nil {
+			l.Projects, l.SeenAt = projects, &at
+		}
+	}
+}
+
+// take takes the answer of a host, or the reason why there is none.
+func (l *listedOnHost) take(ctx context.Context, projects []listedProject, err error) {
 	switch {
 	case err == nil:
-		l.Projects = append(l.Projects, its.Projects...)
-	case ctx.Err() != nil:
-		l.Error = "no answer yet"
-	default:
+		*l = listedOnHost{Host: l.Host, Projects: projects}
+	case ctx.Err() == nil:
 		l.Error = strings.TrimPrefix(err.Error(), l.Host+": ")
 	}
-	return err == nil
 }
 
 // newest keeps only the most recently active turns of all projects together, at most this
@@ -307,7 +433,7 @@ func rows(all []*listedProject, names map[*listedProject]string) (list []row) {
 // sessions.
 func addAllProjects(cmd *cobra.Command, s *settings, params func() (protocol.ListTurnsParams, error), limit *uint) {
 	var everywhere bool
-	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects, on this machine and on your hosts")
+	cmd.Flags().BoolVar(&everywhere, allProjects, false, "the sessions of all projects, on this machine and on your hosts")
 	own := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !everywhere {
@@ -321,46 +447,177 @@ func addAllProjects(cmd *cobra.Command, s *settings, params func() (protocol.Lis
 	}
 }
 
-func listEverywhere(cmd *cobra.Command, s *settings, params any, limit int) error {
-	ctx, stop := term.UntilInterrupted(cmd.Context())
-	defer stop()
-	var l listing
-	var onHosts error
-	var asking sync.WaitGroup
-	asking.Go(func() { l.Hosts, onHosts = askHosts(ctx, s, params) })
-	var err error
-	l.Projects, err = listHere(ctx, s, params)
-	asking.Wait()
-	if ctx.Err() != nil {
-		return term.ErrInterrupted
+func listEverywhere(cmd *cobra.Command, s *settings, params protocol.ListTurnsParams, limit int) error {
+	return printEverywhere(cmd, s, turnsOf(params), func(all []*listedProject, names map[*listedProject]string) *term.Table {
+		newest(all, limit)
+		t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TURN", "STATE", "AGENT", "ACTIVE", "TITLE")
+		t.Spare("AGENT")
+		t.Empty("no project on this machine has sessions: `duet-rpc prompt \"…\"` begins one here")
+		for _, x := range rows(all, names) {
+			t.Row(term.Line(x.project), term.Line(x.Name), sessionStatus(x.Turn), term.Line(x.Agent), term.Age(x.ActiveAt), term.Short(x.Called()))
+		}
+		return t
+	})
+}
+
+// questionsEverywhere prints the open questions of all projects, the oldest first.
+func questionsEverywhere(cmd *cobra.Command, s *settings) error {
+	return printEverywhere(cmd, s, openQuestions(), func(all []*listedProject, names map[*listedProject]string) *term.Table {
+		t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "ID", "TURN", "AGENT", "AGE", "ASKS")
+		t.Spare("AGENT")
+		t.Empty("no question is open in any project")
+		open := questionsOf(all)
+		var ids []hubclient.Approval
+		for _, q := range open {
+			ids = append(ids, q.Approval)
+		}
+		for _, q := range open {
+			t.Row(names[q.of], turn.UniqueID(q.ApprovalID, ids), q.Turn, q.Agent, term.Age(q.CreatedAt), term.Short(turn.Asks(q.Approval)))
+		}
+		return t
+	})
+}
+
+// A question is an open question and its project.
+type question struct {
+	hubclient.Approval
+	of *listedProject
+}
+
+// questionsOf returns the open questions of projects, the oldest first.
+func questionsOf(all []*listedProject) (open []question) {
+	for _, p := range all {
+		for _, a := range p.open {
+			open = append(open, question{a, p})
+		}
 	}
-	if err := cmp.Or(err, onHosts); err != nil {
+	slices.SortStableFunc(open, func(a, b question) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return open
+}
+
+// goToQuestion makes the project of an open question that of the command. It leaves the command's own project if no
+// other has the question.
+func (s *settings) goToQuestion(ctx context.Context, word string) error {
+	l, err := openQuestions().everywhere(ctx, s, nil)
+	if err != nil {
 		return err
 	}
 	all, names := l.projects()
-	newest(all, limit)
+	open := questionsOf(all)
+	var ids []hubclient.Approval
+	for _, q := range open {
+		ids = append(ids, q.Approval)
+	}
+	id, err := turn.Meant(word, ids)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(open, func(q question) bool { return q.ApprovalID == id })
+	if i < 0 {
+		var without []string
+		for _, p := range all {
+			if p.Error != "" {
+				without = append(without, names[p])
+			}
+		}
+		for _, h := range l.Hosts {
+			if h.Error != "" {
+				without = append(without, h.Host)
+			}
+		}
+		if len(without) > 0 {
+			return fmt.Errorf("no question %q is open in the projects that have answered; without an answer: %s", word, strings.Join(without, ", "))
+		}
+		return fmt.Errorf("no question %q is open in any project: `duet-rpc approvals --all-projects --list` lists the open ones", word)
+	}
+	s.Host, s.Root = "", open[i].of.Root
+	for _, h := range l.Hosts {
+		for n := range h.Projects {
+			if &h.Projects[n] == open[i].of {
+				s.Host = h.Host
+			}
+		}
+	}
+	return nil
+}
+
+// printEverywhere asks all projects and prints the table that layOut returns. A terminal shows what is known until
+// all have answered.
+func printEverywhere(
+	cmd *cobra.Command, s *settings, q inquiry, layOut func(all []*listedProject, names map[*listedProject]string) *term.Table,
+) error {
+	ctx, stop := term.UntilInterrupted(cmd.Context())
+	defer stop()
+	out := cmd.OutOrStdout()
+	screen := term.NewRegion(out, func() (columns, rows int) { columns, rows, _ = term.Size(out); return columns, rows })
+	var first func(listing)
+	if !s.JSON && term.Draws(out) {
+		first = func(l listing) {
+			waiting := "— asking your projects"
+			if names := l.silent(); len(names) > 0 {
+				waiting = "— asking " + few(names)
+			}
+			screen.DrawTop(append([]string{waiting}, layOut(l.clone().projects()).Lines()...)...)
+		}
+	}
+	l, err := q.everywhere(ctx, s, first)
+	screen.Clear()
+	if err != nil {
+		return err
+	}
+	all, names := l.projects()
+	table := layOut(all, names)
 	if s.JSON {
 		raw, err := json.Marshal(l)
 		if err != nil {
 			return err
 		}
-		return term.Raw(cmd.OutOrStdout(), raw)
+		return term.Raw(out, raw)
 	}
 	for _, p := range all {
 		if p.Error != "" {
 			progress(cmd, s, "%s: %s", names[p], p.Error)
 		}
 	}
+	if names := l.silent(); len(names) > 0 {
+		progress(cmd, s, "no answer yet from %s", few(names))
+	}
 	for _, h := range l.Hosts {
-		if h.Error != "" {
+		switch {
+		case h.Error == "", h.Error == noAnswerYet:
+		case h.SeenAt != nil:
+			progress(cmd, s, "%s: %s; its sessions are shown as of %s ago", h.Host, h.Error, term.Age(*h.SeenAt))
+		default:
 			progress(cmd, s, "%s: %s", h.Host, h.Error)
 		}
 	}
-	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TURN", "STATE", "AGENT", "ACTIVE", "TITLE")
-	t.Spare("AGENT")
-	t.Empty("no project on this machine has sessions: `duet-rpc prompt \"…\"` begins one here")
-	for _, x := range rows(all, names) {
-		t.Row(term.Line(x.project), term.Line(x.Name), sessionStatus(x.Turn), term.Line(x.Agent), term.Age(x.ActiveAt), term.Short(x.Called()))
+	return table.Flush()
+}
+
+// clone returns a copy whose projects can be changed.
+func (l *listing) clone() *listing {
+	c := &listing{Projects: slices.Clone(l.Projects), Hosts: slices.Clone(l.Hosts)}
+	for i := range c.Hosts {
+		c.Hosts[i].Projects = slices.Clone(c.Hosts[i].Projects)
 	}
-	return t.Flush()
+	return c
+}
+
+// silent returns the hosts that have not answered.
+func (l *listing) silent() (names []string) {
+	for _, h := range l.Hosts {
+		if h.Error == noAnswerYet {
+			names = append(names, h.Host)
+		}
+	}
+	return names
+}
+
+// few lists names, and counts those beyond the first.
+func few(names []string) string {
+	const most = 3
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %s", strings.Join(names[:most], ", "), term.Count(n, "other host"))
+	}
+	return strings.Join(names, ", ")
 }

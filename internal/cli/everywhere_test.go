@@ -28,7 +28,7 @@ func TestNewestKeepsMostRecentSessions(t *testing.T) {
 	for _, c := range []struct{ most, a, b int }{
 		{0, 3, 2}, {5, 3, 2}, {9, 3, 2}, {4, 2, 2}, {3, 1, 2}, {1, 0, 1},
 	} {
-		l := listing{Projects: []listedProject{projectActiveAt("a", 8, 4, 1)}, Hosts: []listedOnHost{{Host: "h", Projects: []listedProject{projectActiveAt("b", 9, 7)}}}}
+		l := &listing{Projects: []listedProject{projectActiveAt("a", 8, 4, 1)}, Hosts: []listedOnHost{{Host: "h", Projects: []listedProject{projectActiveAt("b", 9, 7)}}}}
 		all, _ := l.projects()
 		newest(all, c.most)
 		assert.Len(t, all[0].Turns, c.a, "the newest %d", c.most)
@@ -39,7 +39,7 @@ func TestNewestKeepsMostRecentSessions(t *testing.T) {
 		}
 	}
 	var order []string
-	l := listing{Projects: []listedProject{projectActiveAt("a", 8, 4, 1)}, Hosts: []listedOnHost{{Host: "h", Projects: []listedProject{projectActiveAt("b", 9, 7)}}}}
+	l := &listing{Projects: []listedProject{projectActiveAt("a", 8, 4, 1)}, Hosts: []listedOnHost{{Host: "h", Projects: []listedProject{projectActiveAt("b", 9, 7)}}}}
 	for _, r := range rows(l.projects()) {
 		order = append(order, r.project+r.ActiveAt.Format("04"))
 	}

@@ -43,8 +43,10 @@ func newConnectCommand(s *settings) *cobra.Command {
 			if err := hubprocess.Bridge(cmd.Context(), &s.Settings, near, hubprocess.Answers{
 				hubprocess.DescribeMethod: func(ctx context.Context, _ json.RawMessage) (any, error) { return s.describe(ctx), nil },
 				hubprocess.ListMethod: func(ctx context.Context, params json.RawMessage) (any, error) {
-					all, err := listHere(ctx, s, params)
-					return listing{Projects: all}, err
+					return s.answerHere(ctx, inquiry{params: params, method: "turn.list", member: "turns"})
+				},
+				hubprocess.ApprovalsMethod: func(ctx context.Context, _ json.RawMessage) (any, error) {
+					return s.answerHere(ctx, openQuestions())
 				},
 			}); err != nil {
 				return exitStatus(1) // the other end has the reason
@@ -52,6 +54,12 @@ func newConnectCommand(s *settings) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// answerHere answers the inquiry of another machine.
+func (s *settings) answerHere(ctx context.Context, q inquiry) (any, error) {
+	projects, err := q.here(ctx, s)
+	return listing{Projects: projects}, err
 }
 
 // describe describes this machine as a host.
@@ -129,22 +137,22 @@ type listedHost struct {
 	SeenAt  *time.Time              `json:"last_seen,omitempty"`
 }
 
-// hostNamed returns a host for requests that are about no project.
-func (s *settings) hostNamed(name string) (*hubprocess.Host, error) {
+// on returns a host for requests that are about no project.
+func (s *settings) on(h config.Host) (*hubprocess.Host, error) {
 	own := s.Settings
-	own.Host, own.Root = name, "."
-	return own.Remote()
+	own.Host, own.Root = h.Name, "."
+	return own.On(h)
 }
 
 // lookAt asks a host for its description.
 func (s *settings) lookAt(
-	ctx context.Context, name string, command []string, within time.Duration,
+	ctx context.Context, at config.Host, within time.Duration,
 	look func(*hubprocess.Host, context.Context) (hubprocess.Description, error),
 ) listedHost {
-	l := listedHost{Name: name, Command: command, State: "reached"}
+	l := listedHost{Name: at.Name, Command: at.Command, State: "reached"}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	h, err := s.hostNamed(name)
+	h, err := s.on(at)
 	if err == nil {
 		var d hubprocess.Description
 		if d, err = look(h, ctx); err == nil {
@@ -156,9 +164,9 @@ func (s *settings) lookAt(
 		}
 	}
 	if ctx.Err() != nil {
-		err = fmt.Errorf("%s: no answer within %v", name, within)
+		err = fmt.Errorf("%s: no answer within %v", at.Name, within)
 	}
-	l.State, l.Error = "failed", strings.TrimPrefix(err.Error(), name+": ")
+	l.State, l.Error = "failed", strings.TrimPrefix(err.Error(), at.Name+": ")
 	return l
 }
 
@@ -168,7 +176,7 @@ func listHosts(cmd *cobra.Command, s *settings, hosts map[string]config.Host) er
 	all := make([]listedHost, len(hosts))
 	var looking sync.WaitGroup
 	for i, name := range slices.Sorted(maps.Keys(hosts)) {
-		looking.Go(func() { all[i] = s.lookAt(ctx, name, hosts[name].Command, hostsWithin, (*hubprocess.Host).Look) })
+		looking.Go(func() { all[i] = s.lookAt(ctx, hosts[name], hostsWithin, (*hubprocess.Host).Look) })
 	}
 	looking.Wait()
 	if ctx.Err() != nil {
@@ -217,7 +225,7 @@ func newHostsCheck(s *settings) *cobra.Command {
 			}
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
-			l := s.lookAt(ctx, h.Name, h.Command, checkWithin, (*hubprocess.Host).Describe)
+			l := s.lookAt(ctx, h, checkWithin, (*hubprocess.Host).Describe)
 			if ctx.Err() != nil {
 				return term.ErrInterrupted
 			}
@@ -345,8 +353,8 @@ func runsThere(cmd *cobra.Command) bool {
 	switch name {
 	case "agents", "config", "daemon", "doctor", "paths", "projects", "trust":
 		return true
-	case "session":
-		all, _ := cmd.Flags().GetBool("all-projects")
+	case "approvals", "session":
+		all, _ := cmd.Flags().GetBool(allProjects)
 		return all
 	}
 	return false

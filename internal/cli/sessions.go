@@ -443,7 +443,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&archived, "archived", false, "only archived sessions")
 	addAllProjects(cmd, s, func() (protocol.ListTurnsParams, error) { err := complete(); return p, err }, &limit)
 	addNativeList(cmd, s, &p.Agent, &limit)
-	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
+	cmd.MarkFlagsMutuallyExclusive("native", allProjects)
 	return cmd
 }
 

@@ -70,6 +70,10 @@ func Hosts(getenv func(string) string) (map[string]Host, error) {
 	}
 	c := standard()
 	c.apply(user, true)
+	for name, h := range c.Hosts {
+		h.Name = name
+		c.Hosts[name] = h
+	}
 	return c.Hosts, nil
 }
 
@@ -84,7 +88,6 @@ func HostNamed(name string, getenv func(string) string) (Host, error) {
 	if !ok {
 		return Host{}, &UnknownHostError{Name: name, Known: slices.Sorted(maps.Keys(hosts))}
 	}
-	h.Name = name
 	return h, nil
 }
 

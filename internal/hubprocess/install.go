@@ -102,9 +102,44 @@ type known struct {
 	Failed  bool         `json:"failed"` // the last request that ends with its answer
 }
 
-func (h *Host) knownFile() (string, error) {
+func (h *Host) knownFile() (string, error) { return h.stateFile(".json") }
+
+func (h *Host) stateFile(suffix string) (string, error) {
 	home, err := project.StateHome(os.Getenv)
-	return filepath.Join(home, "hosts", h.Name+".json"), err
+	return filepath.Join(home, "hosts", h.Name+suffix), err
+}
+
+// kept is the last list of the host's sessions.
+type kept struct {
+	Command []string        `json:"command"` // of the host then
+	At      time.Time       `json:"at"`
+	List    json.RawMessage `json:"list"`
+}
+
+// Keep keeps the answer to a [ListMethod] for [Host.Kept].
+func (h *Host) Keep(list json.RawMessage) {
+	path, err := h.stateFile(".list")
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(kept{h.Command, time.Now(), list})
+	if err == nil && durable.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		_ = durable.Replace(path, text, 0o600) // without it a list lacks the host while it is away
+	}
+}
+
+// Kept returns what [Host.Keep] has kept last and when, for a host that cannot be reached; nil if nothing was, or the
+// host's command has changed. It is third-party text.
+func (h *Host) Kept() (json.RawMessage, time.Time) {
+	path, err := h.stateFile(".list")
+	if err != nil {
+		return nil, time.Time{}
+	}
+	var k kept
+	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, &k) != nil || !slices.Equal(k.Command, h.Command) {
+		return nil, time.Time{}
+	}
+	return k.List, k.At
 }
 
 // recall returns what was seen of the host; the zero value if nothing was, or its command has changed.

@@ -89,6 +89,8 @@ const (
 	connectMethod  = "host.connect"
 	DescribeMethod = "host.describe" // params: none; result: [Description]
 	ListMethod     = "host.list"     // params: those of turn.list; result: the turns of the host's projects
+	// ApprovalsMethod has no params; its result are the open questions of the host's projects.
+	ApprovalsMethod = "host.approvals"
 )
 
 // A Description is what a host says of itself. It is third-party text.
@@ -127,6 +129,11 @@ func (s *Settings) Remote() (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.On(h)
+}
+
+// On is Remote for a host of the user's configuration.
+func (s *Settings) On(h config.Host) (*Host, error) {
 	here, below := "", ""
 	if s.Root == "" {
 		own := *s
@@ -294,6 +301,7 @@ func (h *Host) ask(ctx context.Context, method string, request, answer any) (ser
 	refused, isRefused := errors.AsType[*LineError](err)
 	switch {
 	case ctx.Err() != nil:
+		_ = t.Kill() // this process may end before a silent line would
 		return nil, ctx.Err()
 	case isRefused:
 		return nil, refused

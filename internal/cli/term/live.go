@@ -48,6 +48,9 @@ func (r *Region) most() int {
 // there are too many rows, it shows the last ones. It writes only the differences.
 func (r *Region) Draw(rows ...string) { r.Print("", rows...) }
 
+// DrawTop is Draw, but shows the first rows if there are too many.
+func (r *Region) DrawTop(rows ...string) { r.Draw(rows[:min(len(rows), r.most())]...) }
+
 // Clear removes the region from the screen.
 func (r *Region) Clear() { r.Print("") }
 

@@ -171,12 +171,25 @@ func (t *Table) Row(cells ...string) {
 
 // Flush prints the table.
 func (t *Table) Flush() error {
+	_, err := io.WriteString(t.out, t.text())
+	return err
+}
+
+// Lines returns the lines that Flush prints.
+func (t *Table) Lines() []string {
+	text := strings.TrimSuffix(t.text(), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+func (t *Table) text() string {
 	if len(t.rows) == 1 && t.room > 0 {
 		if t.empty == "" {
-			return nil
+			return ""
 		}
-		_, err := fmt.Fprintln(t.out, Wrapped(Line("— "+t.empty), t.room, "  "))
-		return err
+		return Wrapped(Line("— "+t.empty), t.room, "  ") + "\n"
 	}
 	widths := t.fit()
 	var b strings.Builder
@@ -198,8 +211,7 @@ func (t *Table) Flush() error {
 			}
 		}
 	}
-	_, err := io.WriteString(t.out, b.String())
-	return err
+	return b.String()
 }
 
 // Widths of columns that are not shown as columns.

@@ -53,15 +53,15 @@ func FindApproval(ctx context.Context, c *client.Client, word string) (hubclient
 	if err != nil {
 		return hubclient.Approval{}, nil, err
 	}
-	id, err := meant(word, open)
+	id, err := Meant(word, open)
 	if err != nil {
 		return hubclient.Approval{}, nil, err
 	}
 	return hubclient.GetApproval(ctx, c, id)
 }
 
-// meant returns the id of the open approval that a word names, or the word.
-func meant(word string, open []hubclient.Approval) (string, error) {
+// Meant returns the id of the open approval that a word names, or the word.
+func Meant(word string, open []hubclient.Approval) (string, error) {
 	var fit []string
 	for _, a := range open {
 		switch {

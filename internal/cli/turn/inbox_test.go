@@ -14,11 +14,11 @@ func TestShortApprovalIDs(t *testing.T) {
 	for word, want := range map[string]string{
 		"aaaabbbbc": "aaaabbbbcccc", "eeee": "eeee", "e": "eeee", "call_1": "aaaabbbbdddd", "tool_1": "eeee", "closed": "closed",
 	} {
-		id, err := meant(word, open)
+		id, err := Meant(word, open)
 		assert.NoError(t, err)
 		assert.Equal(t, want, id)
 	}
-	_, err := meant("aaaa", open)
+	_, err := Meant("aaaa", open)
 	assert.EqualError(t, err, `"aaaa" means 2 open questions: aaaabbbbcccc, aaaabbbbdddd`)
 
 	assert.Equal(t, "aaaabbbbc", UniqueID("aaaabbbbcccc", open))

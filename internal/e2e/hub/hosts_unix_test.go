@@ -29,9 +29,9 @@ func newFarSite(t *testing.T) farSite {
 	s := e2e.NewSite(t)
 	lines := filepath.Join(s.Home, "lines")
 	s.Agents(fmt.Sprintf(`[hosts.far]
-command = ["sh", "-c", 'test -e %s.down && { echo "no way there" >&2; exit 255; }; echo $$ >>%s; exec "$@"', "line"]
-program = %q
-`, lines, lines, e2e.Program))
+command = ["sh", "-c", 'test -e %[1]s.down && { echo "no way there" >&2; exit 255; }; echo $$ >>%[1]s; test -e %[1]s.silent && exec sleep 1000; exec "$@"', "line"]
+program = %[2]q
+`, lines, e2e.Program))
 	return farSite{s, lines}
 }
 
@@ -112,6 +112,19 @@ program = %q
 	printed := w.Printed.String()
 	assert.Equal(t, 2, strings.Count(printed, "U+001B"), "%q", printed)
 	assert.NotContains(t, printed, "\x1b[31m")
+}
+
+// While a host is silent, a terminal has the sessions that it had last. C-c leaves no process of the line behind.
+func TestListOfAllProjectsDoesNotWaitForAHost(t *testing.T) {
+	f := newFarSite(e2e.Parallel(t))
+	f.Daemon()
+	f.Run("prompt", "--yes", "quiet figs")
+	f.Run("session", "list", "--all-projects")
+	e2e.WriteFile(t, f.lines+".silent", "")
+	w := f.Window(200, 24, "session", "list", "--all-projects")
+	w.Shows("asking far", "far:", "quiet figs")
+	_ = w.Cmd.Process.Signal(os.Interrupt) // a slow machine's list may have ended
+	w.Leaves()
 }
 
 // newSendingSite returns a site whose project is a git repository, and a host with another directory of projects. A
