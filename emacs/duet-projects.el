@@ -116,39 +116,45 @@ its sessions, too."
                               duet-projects--problems problems)
                         (duet-projects--print))))))
         (duet-command-json
-         (duet-projects--directory host)
+         (concat host "~/")
          (list "session" "list" "--all-projects"
                "--limit" (number-to-string duet-projects--limit))
          (lambda (result)
-           (dolist (project (duet-get-objects result :projects))
-             (let ((root (file-name-as-directory
-                          (concat host (duet-get-string project :root))))
-                   (problem (duet-get-string project :error)))
-               (if problem
-                   (push (format "%s: %s" (duet-remote-abbreviate root) problem) problems)
-                 (push (duet-projects--model root (duet-get project :turns)) models))))
+           (cl-flet ((take (prefix list)
+                       (dolist (project list)
+                         (let ((root (file-name-as-directory
+                                      (concat prefix (duet-get-string project :root))))
+                               (problem (duet-get-string project :error)))
+                           (if problem
+                               (push (format "%s: %s" (duet-remote-abbreviate root) problem) problems)
+                             (push (duet-projects--model root (duet-get project :turns)) models))))))
+             (take host (duet-get-objects result :projects))
+             ;; Another machine's hosts are not those of this one.
+             (dolist (on (unless host (duet-get-objects result :hosts)))
+               (let ((name (duet-get-string on :host)))
+                 (when-let ((problem (duet-get-string on :error)))
+                   (push (duet-projects--missed name problem (duet-get-string on :last_seen))
+                         problems))
+                 (take (duet-host-file name "") (duet-get-objects on :projects)))))
            (answered))
          (lambda (reason)
-           ;; A reason of a host of duet-rpc names it.
-           (push (if (and host (not (duet-host-of (concat host "/")))) (concat host " " reason)
-                   reason)
-                 problems)
+           (push (if host (concat host " " reason) reason) problems)
            (answered)))))))
 
+(defun duet-projects--missed (host problem seen)
+  "Return the line for PROBLEM of HOST, whose sessions are as of the time SEEN."
+  (concat host ": " problem
+          (if seen (format " (last seen: %s)" (duet-sessions--age seen)) "")))
+
 (defun duet-projects--hosts ()
-  "Return the machines to ask: remote prefixes, and nil for this machine."
+  "Return the machines to ask: prefixes of TRAMP, and nil for this machine.
+This machine's answer has the hosts of duet-rpc."
   (let ((hosts (list nil)))
     (maphash (lambda (root _)
-               (when-let ((host (file-remote-p root))) (cl-pushnew host hosts :test #'equal)))
+               (when (duet-remote-tramp-p root)
+                 (cl-pushnew (file-remote-p root) hosts :test #'equal)))
              duet-connections)
     hosts))
-
-(defun duet-projects--directory (prefix)
-  "Return a directory of the machine with PREFIX, or of this one if that is nil.
-On a host of duet-rpc it is that of a project with a connection."
-  (if (duet-host-of (concat prefix "/"))
-      (cl-find prefix (hash-table-keys duet-connections) :key #'file-remote-p :test #'equal)
-    (concat prefix "~/")))
 
 (defun duet-projects--model (root objects)
   "Return a model of the project ROOT with the sessions in the vector OBJECTS.

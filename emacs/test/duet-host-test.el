@@ -400,6 +400,30 @@ Wait for the end of its turn."
           (should (string-match-p "devbox:project" (car shown))))))))
 
 
+(ert-deftest duet-host-test-projects ()
+  "The list of all projects has those of hosts, as they were last if a host is away."
+  (duet-host-test-with-host there
+    (let ((line (concat home "line.sh")))
+      (with-temp-file line (insert "exec \"$@\"\n"))
+      (with-temp-file (concat home "config/duet/config.toml")
+        (insert (format "[hosts.devbox]\ncommand = [\"sh\", %S]\ndirectory = %S\nprogram = %S\n"
+                        line (concat home "there") (car duet-rpc-command))))
+      (should (zerop (call-process (car duet-rpc-command) nil nil nil
+                                   "--host" "devbox" "--root" there "prompt" "quiet there")))
+      (cl-flet ((text ()
+                  (save-window-excursion
+                    (duet-projects)
+                    (duet-test-wait-for (zerop duet-projects--asking))
+                    (duet-projects--print)
+                    (duet-test-text (current-buffer)))))
+        (should (string-match-p "devbox:there/project .*quiet there" (text)))
+        (should-not duet-projects--problems)
+        (with-temp-file line (insert "echo no route >&2; exit 7\n"))
+        (let ((text (text)))
+          (should (string-match-p "devbox:there/project .*quiet there" text))
+          (should (string-match-p "devbox: no route (last seen: now)" text)))))))
+
+
 ;;; Files
 
 (ert-deftest duet-host-test-visit ()
