@@ -122,7 +122,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     }),
     command("answerKey", (id: string, choice?: KeyChoice) => keys.answer(id, choice)),
     command("refreshProjects", () => others.refresh()),
-    command("openProject", (of: { root: string }) => openProject(of)),
+    command("openProject", (of: { host: string; root: string }) => openProject(projects, of)),
     inProject("build", (project) => builds.run(project)),
     command("clearProblems", () => problems.clear()),
     inProject("newTerminal", (project) => terminals.create(project)),
@@ -155,6 +155,7 @@ export async function chooseHost(projects: Projects): Promise<void> {
   if (!chosen || chosen.name === host) return;
   const settings = vscode.workspace.getConfiguration("duet", folder.uri);
   // In a window with one folder, the settings of the folder are those of the workspace.
+  if (host !== "") await settings.update("hostDirectory", undefined, vscode.ConfigurationTarget.WorkspaceFolder); // it was one of that host
   await settings.update("host", chosen.name === "" ? undefined : chosen.name, vscode.ConfigurationTarget.WorkspaceFolder);
   // A host of the user's own settings is for all folders.
   if (chosen.name === "" && vscode.workspace.getConfiguration("duet", folder.uri).get("host", "") !== "") await settings.update("host", "", vscode.ConfigurationTarget.WorkspaceFolder);

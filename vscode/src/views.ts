@@ -1,6 +1,6 @@
 // The lists of the side bar: the sessions, the questions, and the sessions of other projects.
 import * as vscode from "vscode";
-import { basename } from "node:path";
+import { basename, posix } from "node:path";
 import { backgroundOf, describe, grouped, groupOf, isAlive, labelOf, nameOf, short, statusWords, visible, worktreeWords } from "./hub/groups";
 import type { Group, GroupId } from "./hub/groups";
 import type { Session } from "./hub/model";
@@ -11,6 +11,7 @@ import type { OtherProject } from "./hub/root";
 import { confirm } from "./messages";
 import { keyChoices } from "./secrets";
 import type { Keys, OpenKeyRequest } from "./secrets";
+import { pickProject } from "./projects";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 import { hasWorktree } from "./worktrees";
 
@@ -284,7 +285,12 @@ export function waitingWords(count: number): string {
   return count === 1 ? "1 question waits for you" : `${count} questions wait for you`;
 }
 
-type OtherNode = OtherProject | { root: string; session: Session };
+type OtherNode = OtherProject | { host: string; root: string; session: Session };
+
+/** The root of a project for the user: devbox:/srv/parser. */
+function placed({ host, root }: { host: string; root: string }): string {
+  return host === "" ? root : `${host}:${root}`;
+}
 
 /** The sessions of projects that are not open in this window. The list loads when it becomes visible, and on request. */
 export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vscode.Disposable {
@@ -307,12 +313,14 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
   }
 
   async getChildren(node?: OtherNode): Promise<OtherNode[]> {
-    if (node) return "session" in node ? [] : node.sessions.map((session) => ({ root: node.root, session }));
+    if (node) return "session" in node ? [] : node.sessions.map((session) => ({ host: node.host, root: node.root, session }));
     const [first] = this.projects.all;
     if (!first) return [];
     try {
-      const open = this.projects.all.map(({ folder }) => projectRoot(folder.uri.fsPath));
-      const others = await listOthers(await first.connection.program(), first.folder.uri.fsPath, open, withoutHost(process.env));
+      const roots = this.projects.all.filter(({ host }) => host === "").map(({ folder }) => projectRoot(folder.uri.fsPath));
+      const known = new Set(this.projects.sessions.filter(({ project }) => project.host !== "").map(({ session }) => session.session_uuid));
+      const isOpen = ({ host, root, sessions }: OtherProject): boolean => (host === "" ? roots.includes(root) : sessions.some(({ session_uuid }) => known.has(session_uuid)));
+      const others = await listOthers(await first.connection.program(), first.folder.uri.fsPath, isOpen, withoutHost(process.env));
       this.view.message = "";
       return others;
     } catch (error) {
@@ -323,21 +331,22 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
 
   getTreeItem(node: OtherNode): vscode.TreeItem {
     if (!("session" in node)) {
-      const item = new vscode.TreeItem(basename(node.root), vscode.TreeItemCollapsibleState.Collapsed);
-      item.id = node.root;
+      const name = node.host === "" ? basename(node.root) : [posix.basename(node.root), node.host].filter((part) => part !== "").join("@");
+      const item = new vscode.TreeItem(name, node.sessions.length > 0 ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None);
+      item.id = placed(node);
       item.description = node.error ?? [node.hub ? "" : "as it was kept", String(node.sessions.length)].filter((part) => part !== "").join(" · ");
-      item.tooltip = node.root;
-      item.iconPath = new vscode.ThemeIcon("folder");
-      item.contextValue = "project";
+      item.tooltip = placed(node);
+      item.iconPath = new vscode.ThemeIcon(node.host === "" ? "folder" : "remote");
+      item.contextValue = node.root === "" ? "" : "project";
       return item;
     }
-    const { session, root } = node;
+    const { session } = node;
     const [icon, colour] = icons[groupOf(session)];
     const item = new vscode.TreeItem(nameOf(session));
-    item.id = `${root}/${session.session_uuid}`;
+    item.id = `${placed(node)}/${session.session_uuid}`;
     item.description = describe(session, Date.now());
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
-    item.tooltip = `${nameOf(session)}\n${session.agent}, ${statusWords(session)}\n${root}`;
+    item.tooltip = `${nameOf(session)}\n${session.agent}, ${statusWords(session)}\n${placed(node)}`;
     item.accessibilityInformation = { label: `${nameOf(session)}, ${describe(session, Date.now())}` };
     item.command = { command: "duet.openProject", title: "Open the Project", arguments: [node] };
     return item;
@@ -350,9 +359,21 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
   }
 }
 
-/** Opens another project, in this window or in a new one. */
-export async function openProject({ root }: { root: string }): Promise<void> {
+/** Opens another project: in this window or in a new one, or on its host in place of a folder's own project. */
+export async function openProject(projects: Projects, of: { host: string; root: string }): Promise<void> {
+  if (of.host !== "") return workThere(projects, of);
   const [fresh, here] = ["Open in New Window", "Open in This Window"];
-  const pressed = await confirm(`open ${root}?`, "", fresh, here);
-  if (pressed) await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(root), { forceNewWindow: pressed === fresh });
+  const pressed = await confirm(`open ${of.root}?`, "", fresh, here);
+  if (pressed) await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(of.root), { forceNewWindow: pressed === fresh });
+}
+
+async function workThere(projects: Projects, { host, root }: { host: string; root: string }): Promise<void> {
+  const project = await pickProject(projects);
+  if (!project) return;
+  const { folder } = project;
+  const there = "Show Its Sessions";
+  if ((await confirm(`show the sessions of ${host}:${root} in this window?`, `They take the place of those of ${folder.name} until you choose where agents work.`, there)) !== there) return;
+  const settings = vscode.workspace.getConfiguration("duet", folder.uri);
+  await settings.update("hostDirectory", root, vscode.ConfigurationTarget.WorkspaceFolder);
+  await settings.update("host", host, vscode.ConfigurationTarget.WorkspaceFolder);
 }

@@ -67,6 +67,8 @@ export function realPath(path: string): string {
 
 /** A project that is not open in this window. */
 export interface OtherProject {
+  /** Empty: this machine. */
+  host: string;
   root: string;
   /** Whether a daemon runs there. Else the sessions are from the store. */
   hub: boolean;
@@ -79,23 +81,28 @@ export interface OtherProject {
 /** The most sessions that the program lists. */
 const most = 300;
 
-/** Parses the program's list of projects and leaves out the open ones. Throws if the list is malformed. */
-function othersOf(printed: string, open: readonly string[]): OtherProject[] {
-  const { projects } = JSON.parse(printed) as { projects: Array<Omit<OtherProject, "sessions"> & { turns: Turn[] }> };
-  return projects.filter(({ root, turns, error }) => !open.includes(root) && (turns.length > 0 || error)).map(({ turns, ...project }) => {
-    const sessions = new Map<string, Session>();
-    for (const turn of turns) if (!turn.archived && !sessions.has(turn.session_uuid)) sessions.set(turn.session_uuid, turn);
-    return { ...project, sessions: [...sessions.values()] };
-  });
+type Listed = Array<Omit<OtherProject, "host" | "sessions"> & { turns: Turn[] }>;
+
+/** Parses the program's list of projects. Throws if the list is malformed. */
+function othersOf(printed: string): OtherProject[] {
+  const { projects, hosts = [] } = JSON.parse(printed) as { projects: Listed; hosts?: Array<{ host: string; projects: Listed; error?: string }> };
+  const read = (listed: Listed, host: string, missing?: string): OtherProject[] =>
+    listed.map(({ turns, error = missing, ...project }) => {
+      const sessions = new Map<string, Session>();
+      for (const turn of turns) if (!turn.archived && !sessions.has(turn.session_uuid)) sessions.set(turn.session_uuid, turn);
+      return { ...project, host, sessions: [...sessions.values()], ...(error === undefined ? {} : { error }) };
+    });
+  const unseen = (host: string, error: string): OtherProject => ({ host, root: "", hub: false, sessions: [], error });
+  return [...read(projects, ""), ...hosts.flatMap(({ host, projects: there, error }) => (error !== undefined && there.length === 0 ? [unseen(host, error)] : read(there, host, error)))];
 }
 
-/** Runs `duet-rpc session list --all-projects` in a folder of the window. */
-export function listOthers(program: string, folder: string, open: readonly string[], env: NodeJS.ProcessEnv): Promise<OtherProject[]> {
+/** Runs `duet-rpc session list --all-projects` in a folder of the window. The projects of a host that cannot be reached are as they were last. */
+export function listOthers(program: string, folder: string, isOpen: (project: OtherProject) => boolean, env: NodeJS.ProcessEnv): Promise<OtherProject[]> {
   return new Promise((resolve, reject) => {
     execFile(program, ["session", "list", "--all-projects", "--json", "--limit", String(most)], { cwd: folder, env, timeout: 30_000, windowsHide: true, maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
       try {
         if (error) throw new Error(stderr.trim() || error.message);
-        resolve(othersOf(stdout, open));
+        resolve(othersOf(stdout).filter((project) => !isOpen(project) && (project.sessions.length > 0 || project.error)));
       } catch (failure) {
         reject(failure);
       }

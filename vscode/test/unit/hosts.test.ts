@@ -11,6 +11,7 @@ import { Documents } from "../../src/documents";
 import { Edits } from "../../src/edits";
 import { partsOfPatch } from "../../src/hub/changes";
 import { listHosts } from "../../src/hub/host";
+import { listOthers } from "../../src/hub/root";
 import { setUpAgent } from "../../src/agents";
 import { Drafts } from "../../src/panel/drafts";
 import type { ActiveEditor } from "../../src/panel/files";
@@ -25,6 +26,7 @@ import { notifications, statusBar } from "../../src/notifications";
 import { Projects, workingDirectory } from "../../src/projects";
 import type { Project, ProjectSession } from "../../src/projects";
 import { Keys } from "../../src/secrets";
+import { openProject } from "../../src/views";
 import { land, openWorktree } from "../../src/worktrees";
 import { Bridge } from "../../src/panel/bridge";
 import type { PanelHandlers } from "../../src/panel/bridge";
@@ -447,4 +449,23 @@ test("notifications and the status bar say on which host a session is, and that 
   projects.changed();
   assert.deepEqual([statusItem.text, statusItem.tooltip], ["$(warning) Duet@devbox", "the line to devbox broke; the agents there go on\nDuet: no session works or waits for you\nproject@devbox"]);
   bar.dispose();
+});
+
+test("the list of other projects has those of hosts, as they were last while a host is away; one is shown in place of a folder's own", async (t) => {
+  const hub = await begin(t);
+  const { project } = hub;
+  const session = await run(hub, "quiet");
+  const list = async (): Promise<unknown[]> => {
+    const others = await listOthers(duetBinary, project.folder, ({ host }) => host === "", project.env);
+    return others.map(({ host, root, sessions, error }) => [host, root, sessions.map(({ session_uuid }) => session_uuid), error]);
+  };
+  assert.deepEqual(await list(), [["devbox", project.there, [session.session_uuid], undefined]]);
+  project.reachable(false);
+  assert.deepEqual(await list(), [["devbox", project.there, [session.session_uuid], "ssh: No route to host"]]);
+  project.reachable(true);
+
+  updated.length = 0;
+  answers.push("Show Its Sessions");
+  await openProject({ all: [hub.of] } as unknown as Projects, { host: "devbox", root: "/srv/parser" });
+  assert.deepEqual(updated, [["hostDirectory", "/srv/parser"], ["host", "devbox"]]);
 });

@@ -18,7 +18,7 @@ test("another project's sessions are listed, and those of open projects are not"
   await started.connection.start();
   const { turn_uuid } = await started.connection.request("session.start", { prompt: "Elsewhere", agent: "demo" });
   await started.until("a question", () => started.model.questions.length === 1);
-  const list = (open: string[]): ReturnType<typeof listOthers> => listOthers(duetBinary, project.folder, open, project.env);
+  const list = (open: string[]): ReturnType<typeof listOthers> => listOthers(duetBinary, project.folder, ({ root }) => open.includes(root), project.env);
   const others = await list([project.folder]);
   assert.deepEqual(others.map(({ root, hub, sessions }) => [root, hub, sessions.map(({ turn_uuid: last, state }) => [last, state])]), [[other.folder, true, [[turn_uuid, "waiting_input"]]]]);
   assert.deepEqual(await list([project.folder, other.folder]), []);
