@@ -461,7 +461,8 @@ A budget is sent with a prompt instead."
   "Return SETTINGS as parameters of a new session or a fork."
   (cl-loop for (setting . parameter)
            in '((:agent . :agent) (:mode . :mode) (:model . :model)
-                (:options . :options) (:budget . :budget) (:worktree . :worktree))
+                (:options . :options) (:budget . :budget) (:sandbox . :sandbox)
+                (:worktree . :worktree))
            when (plist-member settings setting)
            append (list parameter (plist-get settings setting))))
 

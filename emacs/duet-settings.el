@@ -141,9 +141,10 @@ Request them from the server, since the known ones may be old, and wait for
     (or (duet-session-modes session)
         (mapcar (lambda (mode) (list :id (car mode) :name (cdr mode))) duet-protocol-modes))))
 
-(defun duet-settings-confirm-bypass ()
-  "Ask the user to confirm the mode without questions, or signal a `user-error'."
-  (unless (yes-or-no-p "Let the agent run and change anything without asking? ")
+(defun duet-settings-confirm-bypass (&optional hint)
+  "Ask the user to confirm the mode without questions, or signal a `user-error'.
+HINT is a sentence before the question, or nil."
+  (unless (yes-or-no-p (concat hint "Let the agent run and change anything without asking? "))
     (user-error "Mode unchanged")))
 
 (defun duet-set-mode (session mode)
@@ -370,7 +371,7 @@ Return the value for a `completion-at-point' function."
 
 ;; A prompt may begin with directives for Duet: `/model NAME', `/mode NAME', and
 ;; `/OPTION VALUE' with an option of the agent.  A new session also has `/agent NAME',
-;; `/agents NAME,NAME' and `/worktree'.  `/budget turns=20,cost=2' limits the turns from
+;; `/agents NAME,NAME', `/worktree' and, where it works, `/sandbox LEVEL'.  `/budget turns=20,cost=2' limits the turns from
 ;; there on.  Duet removes the directives from the prompt, and does not send a prompt
 ;; without other text.  A slash command of the agent precedes a directive of the same
 ;; name: Duet sends it to the agent.
@@ -407,6 +408,8 @@ without a CATEGORY has no value."
                    (list "agents" 'duet-agent "several agents, each in its own git worktree"
                          (duet-directive-agent-choices))
                    (list "worktree" nil "the agent works in its own git worktree" nil)))
+           (when-let ((levels (and (null session) (duet-settings--sandboxes described))))
+             (list (list "sandbox" 'duet-sandbox "what the agent can reach" levels)))
            (mapcar (lambda (option)
                      (list (duet-get-string option :id) 'duet-option-value
                            (or (duet-get-string option :name) "an option of the agent")
@@ -418,6 +421,13 @@ without a CATEGORY has no value."
                         (not (string-match-p "\\`[^/[:space:]]+\\'" (car word)))
                         (not (eq word (assoc (car word) words)))))
                   words)))
+
+(defun duet-settings--sandboxes (described)
+  "Return the levels of a sandbox in DESCRIBED, an agent's description, as choices."
+  (mapcar (lambda (level)
+            (list level level (if (equal level "offline") "as workspace, and no network"
+                                "it writes only in the project and in its own directories")))
+          (duet-get described :sandboxes)))
 
 (defun duet-directive--scan (text words)
   "Return the directives at the beginning of TEXT, each one of WORDS.
@@ -480,7 +490,7 @@ are the usable agents, or nil if they are unknown."
 (defun duet-directive-take (text session)
   "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
 REST is the prompt for the agent.  SETTINGS is a property list of :agent,
-:agents, :mode, :model, :options, :budget and :worktree, or nil.  Signal a
+:agents, :mode, :model, :options, :budget, :sandbox and :worktree, or nil.  Signal a
 `user-error' for an invalid value."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
@@ -490,12 +500,15 @@ REST is the prompt for the agent.  SETTINGS is a property list of :agent,
     (pcase-dolist (`(,word . ,value) (car scan))
       (setq value (duet-directive--value word value))
       (pcase (car word)
-        ((and name (or "agent" "agents" "mode" "model" "budget" (guard (null (cadr word)))))
+        ((and name (or "agent" "agents" "mode" "model" "budget" "sandbox" (guard (null (cadr word)))))
          (setq settings (plist-put settings (intern (concat ":" name)) value)))
         (name (setq options (plist-put options (intern (concat ":" name)) value)))))
     (when options (setq settings (plist-put settings :options options)))
     (when (equal (plist-get settings :mode) "bypassPermissions")
-      (duet-settings-confirm-bypass))
+      (duet-settings-confirm-bypass
+       (and (null session) (null (plist-get settings :sandbox))
+            (duet-settings--sandboxes duet-settings-described)
+            "/sandbox workspace keeps its writes in the project.  ")))
     (cons (if settings (substring text (cdr scan)) text) settings)))
 
 (defun duet-directive-agent (text)

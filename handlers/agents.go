@@ -156,7 +156,11 @@ func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentPara
 	if err != nil {
 		return protocol.AgentDescription{}, err
 	}
-	return protocol.AgentDescription{Agent: known.Agent, Modes: modes(known), AgentSession: agentSession(known.Reported)}, nil
+	d := protocol.AgentDescription{Agent: known.Agent, Modes: modes(known), AgentSession: agentSession(known.Reported)}
+	for _, level := range h.Sandboxes(ctx, known.Agent) {
+		d.Sandboxes = append(d.Sandboxes, protocol.Sandbox(level))
+	}
+	return d, nil
 }
 
 var duetsModes = map[string]protocol.Mode{

@@ -60,6 +60,30 @@
     (should (equal (duet-directive-take "/mode x /model y z" (make-duet-session :id "new"))
                    '("z" :mode "x" :model "y")))))
 
+(ert-deftest duet-directive-test-sandbox ()
+  "A new session gets a sandbox where one works, and the mode without questions recommends it."
+  (let ((duet-settings-described '(:agent "choosy" :sandboxes ["workspace" "offline"]
+					  :modes [(:id "bypassPermissions" :by "duet")]))
+        (asked '()))
+    (cl-letf (((symbol-function 'duet-directive-agent-choices) #'ignore))
+      (should (equal (duet-directive-take "/sandbox offline fix it" nil)
+                     '("fix it" :sandbox "offline")))
+      (should (equal (duet-compose--chosen '(:sandbox "offline")) '(:sandbox "offline")))
+      (duet-test-should-say "/sandbox takes one of: workspace, offline"
+			    (duet-directive-take "/sandbox" nil))
+      (cl-letf (((symbol-function 'yes-or-no-p) (lambda (text) (push text asked))))
+	(duet-directive-take "/mode bypassPermissions fix it" nil)
+	(should (string-prefix-p "/sandbox workspace keeps its writes in the project." (pop asked)))
+	(duet-directive-take "/sandbox workspace /mode bypassPermissions fix it" nil)
+	(should (string-prefix-p "Let the agent run" (pop asked)))
+	;; A session that exists keeps what it has.
+	(duet-directive-take "/mode bypassPermissions fix it" (duet-directive-test-session))
+	(should (string-prefix-p "Let the agent run" (pop asked)))
+	(should (equal (duet-directive-take "/sandbox offline it" (duet-directive-test-session))
+                       '("/sandbox offline it"))))
+      (let ((duet-settings-described '(:agent "choosy")))
+	(should (equal (duet-directive-take "/sandbox offline it" nil) '("/sandbox offline it")))))))
+
 (ert-deftest duet-directive-test-complete ()
   "Directives and their values complete at the beginning of a prompt."
   (let ((session (duet-directive-test-session "review")))

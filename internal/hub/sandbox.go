@@ -26,6 +26,24 @@ func (h *Hub) findSandbox(ctx context.Context, of domain.Settings, agent config.
 	return level, program, err
 }
 
+// Sandboxes returns the levels of a sandbox that a session of an agent can ask for: those that work here, and
+// that the agent's configuration does not require anyway.
+func (h *Hub) Sandboxes(ctx context.Context, name string) (levels []string) {
+	agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), name)
+	if err != nil {
+		return nil
+	}
+	for _, level := range domain.SandboxLevels() {
+		if domain.StrongerSandbox(level, agent.Sandbox) == agent.Sandbox {
+			continue
+		}
+		if _, _, err := h.findSandbox(ctx, domain.Settings{Sandbox: level}, agent); err == nil {
+			levels = append(levels, level)
+		}
+	}
+	return levels
+}
+
 // sandboxOf returns the sandbox in which an agent runs for a client; nil for none. Errors are those of
 // findSandbox.
 func (h *Hub) sandboxOf(ctx context.Context, of domain.Settings, agent config.Agent, client clientenv.Environment) (*catalog.Sandbox, error) {

@@ -34,6 +34,7 @@ type AgentDescription struct {
 	Agent        string        `json:"agent"`
 	Modes        []Mode        `json:"modes" doc:"All modes that a client can request."`
 	AgentSession *AgentSession `json:"agent_session,omitempty" doc:"Absent: the agent has reported nothing yet."`
+	Sandboxes    []Sandbox     `json:"sandboxes,omitempty" doc:"The levels of a sandbox that a new session can ask for: they work on the daemon's machine, and the agent's configuration does not have them anyway."`
 }
 
 // A Mode is a mode that clients may request.

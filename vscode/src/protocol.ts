@@ -83,6 +83,8 @@ export type AgentDescription = {
   modes: Array<Mode>;
   /** Absent: the agent has reported nothing yet. */
   agent_session?: AgentSession;
+  /** The levels of a sandbox that a new session can ask for: they work on the daemon's machine, and the agent's configuration does not have them anyway. */
+  sandboxes?: Array<Sandbox>;
 };
 
 export type AgentErrorEvent = {

@@ -59,7 +59,7 @@ export class Beginnings {
   choose(beginning: Beginning, choices: Partial<Choices>): void {
     if (choices.agent) void this.state.update(agentKey, choices.agent);
     const { chosen, fork } = beginning;
-    const before: Choices = choices.agent === undefined && choices.agents === undefined ? chosen : fork && choices.agent === fork.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: chosen.worktree }) };
+    const before: Choices = choices.agent === undefined && choices.agents === undefined ? chosen : fork && choices.agent === fork.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: chosen.worktree }), ...(chosen.sandbox && { sandbox: chosen.sandbox }) };
     this.keep({ ...beginning, chosen: { ...before, ...choices, ...(choices.options && { options: { ...before.options, ...choices.options } }) } });
   }
 
@@ -75,6 +75,9 @@ export class Beginnings {
     void this.state.update(beginningsKey, all);
   }
 }
+
+/** The mode in which Duet allows all that an agent asks. */
+const bypass = "bypassPermissions";
 
 /** How many items before a fork its page shows. */
 const itemsBefore = 60;
@@ -106,7 +109,8 @@ export async function newSessionOf({ about = "", chosen: { worktree, agents: sev
   // Without its settings, the agent can still get a prompt, or say why not.
   const described = agent === "" ? undefined : await connection.request("agent.describe", { agent: place.chosen.agents ? agentOf(place.chosen.agents[0]!).agent : agent }).catch(() => undefined);
   // Several agents have Duet's own modes in common.
-  const description = described && place.chosen.agents ? { agent, modes: described.modes.filter(({ by }) => by === "duet") } : described;
+  const description = described && place.chosen.agents ? { agent, modes: described.modes.filter(({ by }) => by === "duet"), ...(described.sandboxes && { sandboxes: described.sandboxes }) } : described;
+  if (description?.sandboxes && place.chosen.mode === bypass && !place.chosen.sandbox) about = `${about.trim()} The agent asks nothing: a sandbox keeps its writes in the project.`;
   return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(before && { before }), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
 }
 
@@ -117,7 +121,7 @@ export interface FirstPrompt {
 }
 
 /** Starts a session with its first prompt. */
-export async function launch({ session, fork, gates, turns }: Beginning, { folder, worktree, agent, mode, model, options }: Choices, project: Project, prompt: FirstPrompt): Promise<Result<"session.start">> {
+export async function launch({ session, fork, gates, turns }: Beginning, { folder, worktree, sandbox, agent, mode, model, options }: Choices, project: Project, prompt: FirstPrompt): Promise<Result<"session.start">> {
   const { connection } = project;
   // A fork keeps the options of its session, so an empty one must be sent there.
   const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => fork || value !== ""));
@@ -126,7 +130,7 @@ export async function launch({ session, fork, gates, turns }: Beginning, { folde
     ...(agent && { agent }), ...(mode && { mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
   };
   if (fork) return connection.request("session.fork", { ...params, turn: fork.turn });
-  const start = { ...params, ...directoryOf(project, folder), ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) };
+  const start = { ...params, ...directoryOf(project, folder), ...(worktree && { worktree: worktree === "yes" }), ...(sandbox && { sandbox }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) };
   if (worktree || !sendsFiles(project)) return connection.request("session.start", start);
   return during(`sending your files to ${project.host}…`, () => connection.sendFiles({ ...start, send: true }));
 }
@@ -137,9 +141,9 @@ function directoryOf(project: Project, folder: string): { working_dir?: string }
 }
 
 /** Sends the first prompt to several agents, all of them or none. Each starts a session of its own. */
-export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], project: Project, prompt: FirstPrompt): Promise<Result<"attempt.start">> {
+export async function launchAttempts({ gates, turns }: Beginning, { folder, mode, sandbox }: Choices, agents: readonly string[], project: Project, prompt: FirstPrompt): Promise<Result<"attempt.start">> {
   return project.connection.request("attempt.start", {
-    ...prompt, ...directoryOf(project, folder), agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { mode }) })),
+    ...prompt, ...directoryOf(project, folder), agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { mode }) })), ...(sandbox && { sandbox }),
     ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
   });
 }

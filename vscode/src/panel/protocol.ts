@@ -1,7 +1,7 @@
 // The protocol between the page of a session panel and the extension, over src/rpc. Most of it is the protocol of
 // duet-rpc itself (docs/methods.md): the page calls its methods, and the extension passes them on. A panel shows one
 // session. The extension gives a page access to no other one.
-import type { HubEvent, Method, Params, Result, SessionItem } from "../protocol";
+import type { HubEvent, Method, Params, Result, Sandbox, SessionItem } from "../protocol";
 
 /** The methods of duet-rpc that a page may call. The extension refuses every other one. */
 export const passedMethods = [
@@ -84,6 +84,8 @@ export interface Choices {
   folder: string;
   /** Whether the agent works in a git worktree of its own: "yes", "no", or empty as configured. */
   worktree?: string;
+  /** The level of the agent's sandbox. Empty: as configured. */
+  sandbox?: Sandbox;
   agent?: string;
   /**
    * Several agents, in place of one: each gets the prompt, in a git worktree of its own. One is AGENT, or AGENT=MODEL, as in the

@@ -270,6 +270,7 @@ function begun(): RPCError {
 function checked({ options, agents, ...others }: Partial<Choices>): Partial<Choices> {
   for (const [name, value] of Object.entries({ ...others, ...options })) text(value, name);
   if (!["yes", "no", "", undefined].includes(others.worktree)) throw wrong("worktree", "yes, no or empty");
+  if (!["workspace", "offline", "", undefined].includes(others.sandbox)) throw wrong("sandbox", "workspace, offline or empty");
   return { ...others, ...(options && { options }), ...(agents && { agents: texts(agents, "agents") }) };
 }
 

@@ -1,6 +1,7 @@
 // The settings of an agent and their select boxes: modes of the agent and of Duet, models, and the agent's own options.
 import { agentOf, agentWords } from "../hub/attempts";
 import type { NewSession, PanelParams } from "../panel/protocol";
+import type { Sandbox } from "../protocol";
 import { make, setText } from "./dom";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
@@ -60,7 +61,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  */
 export function newSettingsOf({ folders, agents, worktrees, sends, description, chosen }: NewSession): Setting[] {
   const several = chosen.agents?.map(agentOf).map(agentWords).join(" + ");
-  const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
+  const setting = (id: "folder" | "agent" | "worktree" | "sandbox", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
   const own = {
@@ -74,6 +75,7 @@ export function newSettingsOf({ folders, agents, worktrees, sends, description, 
       ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
     ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),
     ...setting("worktree", "Place of work", worktrees && several === undefined ? (sends === undefined ? places : placesOn(sends)) : []).map((of) => ({ ...of, label: "Place" })),
+    ...setting("sandbox", "Sandbox", sandboxes(description?.sandboxes ?? [], chosen.sandbox)),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
 }
@@ -87,6 +89,18 @@ const places = [
   { id: "no", name: "In the project", description: "The agent works on your files" },
   { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
 ];
+
+const sandboxWords: Record<Sandbox, { name: string; description: string }> = {
+  "": { name: "No sandbox", description: "The agent can reach what you can reach, unless its configuration has a sandbox" },
+  workspace: { name: "Sandbox", description: "The agent writes only in the project and in its own directories" },
+  offline: { name: "Sandbox, offline", description: "The agent writes only in the project and in its own directories, and has no network" },
+};
+
+/** The sandboxes of a new session. A chosen one stays when another agent has none. */
+function sandboxes(levels: readonly Sandbox[], chosen: Sandbox = ""): Array<{ id: Sandbox; name: string; description: string }> {
+  const all = new Set<Sandbox>(["", ...levels, chosen]);
+  return all.size === 1 ? [] : [...all].map((id) => ({ id, ...sandboxWords[id] }));
+}
 
 /** The places of work on a host to which the files of this machine can go. */
 function placesOn(host: string): typeof places {

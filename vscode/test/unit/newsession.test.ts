@@ -14,6 +14,7 @@ import { handlersOf } from "../../src/panel/requests";
 import type { RequestParts } from "../../src/panel/requests";
 import type { NewSession, PanelStart, Totals } from "../../src/panel/protocol";
 import type { ItemList } from "../../src/protocol";
+import { newSettingsOf } from "../../src/webview/settings";
 import type { Project, Projects, ProjectSession } from "../../src/projects";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
@@ -274,6 +275,25 @@ test("the configuration says whether a new session gets a worktree, unless the u
     return hub.model.sessionOf({ session_uuid: page.session })!.worktree?.branch;
   };
   assert.deepEqual([await begin(), await begin("no")], ["duet/quiet", undefined]);
+});
+
+test("a new session gets a sandbox where one works; a mode without questions recommends it", async (t) => {
+  const { hub, open } = await opened(t);
+  const folder = hub.project.folder;
+  const page = open({ title: "New session", chosen: { folder, agent: "demo" } });
+  const state = async (): Promise<NewSession> => (await page.request<PanelStart>("panel.start")).newSession!;
+  await assert.rejects(page.request("panel.choose", { sandbox: "strict" }), /sandbox has to be workspace, offline or empty/);
+  if (!(await state()).description!.sandboxes) return t.skip("bubblewrap does not work here");
+  await page.request("panel.choose", { mode: "bypassPermissions" });
+  assert.match((await state()).about, /a sandbox keeps its writes in the project/);
+  await page.request("panel.choose", { sandbox: "offline" });
+  const chosen = await state();
+  assert.deepEqual([chosen.chosen.sandbox, chosen.about.includes("sandbox")], ["offline", false]);
+  assert.deepEqual(newSettingsOf(chosen).find(({ id }) => id === "sandbox")!.values.map(({ id }) => id), ["", "workspace", "offline"]);
+  assert.equal(newSettingsOf({ ...chosen, description: { ...chosen.description!, sandboxes: [] } }).find(({ id }) => id === "sandbox")!.current, "offline", "an agent without one shows the choice");
+  await page.request("panel.launch", { prompt: "quiet" });
+  await hub.until("the session", () => hub.model.sessionOf({ session_uuid: page.session }) !== undefined);
+  assert.equal(hub.model.sessionOf({ session_uuid: page.session })!.sandbox, "offline");
 });
 
 test("a fork starts with its first prompt, and knows the session", async (t) => {
