@@ -3,6 +3,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -187,11 +188,20 @@ func TestQuestionsInASandbox(t *testing.T) {
 	text, err := os.ReadFile(config)
 	require.NoError(t, err)
 	e2e.WriteFile(t, config, strings.Replace(string(text), "[agents.scripted]", "[agents.scripted]\nsandbox = \"workspace\"", 1))
+	rules, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = rules.WriteString("[[rules]]\neffect = \"deny\"\ntool = \"*\"\npath = \"*/demo.txt\"\n")
+	require.NoError(t, errors.Join(err, rules.Close()))
+	said, err := s.Command("prompt", "--yes", "edit")
+	assert.NoError(t, err, said)
+	assert.NoFileExists(t, filepath.Join(s.Root, "demo.txt"), "a deny rule holds, also with --yes")
+	e2e.WriteFile(t, config, strings.Replace(string(text), "[agents.scripted]", "[agents.scripted]\nsandbox = \"workspace\"", 1))
+
 	editor := s.Open()
 	l, question := editor.Asks("edit", "")
 	editor.Approve(question.Data.ApprovalID)
 	editor.Completes(l)
-	assert.Regexp(t, "\\nsandbox +workspace\n", s.Run("session", "show", "1"))
+	assert.Regexp(t, "\\nsandbox +workspace\n", s.Run("session", "show", "2"))
 	assert.Contains(t, s.Run("prompt", "--yes", "editor:selection"), "gave me no server", "its program would reach the daemon")
 	l = editor.Launch("hang", "")
 	editor.AwaitText(l)
