@@ -61,8 +61,10 @@ func (w *attempting) startOnHosts(hosts []string) (err error) {
 			return
 		}
 		ctx := context.WithoutCancel(ctx)
-		for _, m := range drafts {
-			_, _, _ = hubclient.SessionDelete(ctx, m.Hub, protocol.SessionRefParams{Session: protocol.Ref(m.SessionUUID)}) // it never runs
+		for _, m := range drafts { // one that stays never runs
+			id := protocol.Ref(m.SessionUUID)
+			_, _, _ = hubclient.SessionDiscard(ctx, m.Hub, protocol.DiscardParams{Session: id, Force: true}) // files that were sent are not landed
+			_, _, _ = hubclient.SessionDelete(ctx, m.Hub, protocol.SessionRefParams{Session: id})
 		}
 		for i, p := range starts {
 			if a := aways[w.agents[i].host]; a != nil && p.SessionUUID != "" {
@@ -349,6 +351,12 @@ func (g *group) readAt(ctx context.Context, name string, known []worktree.Sessio
 	if name == "" {
 		return list, prompt // without a daemon, or with none of its own, there is none here
 	}
+	for i := range list { // the host does not know what was landed here
+		if here := (attempt{Attempt: protocol.Attempt{SessionUUID: list[i].SessionUUID}}); !list[i].isGone() {
+			here.readHere(ctx, own, false)
+			list[i].Landed = list[i].Landed || here.Landed && slices.Equal(here.Files, list[i].Files)
+		}
+	}
 	for _, x := range known {
 		if slices.ContainsFunc(list, func(a attempt) bool { return a.SessionUUID == x.ID }) {
 			continue
@@ -388,7 +396,7 @@ func (a *attempt) readHere(ctx context.Context, on *settings, patch bool) {
 	case err != nil:
 		a.Unknown = err.Error()
 	case fetched:
-		a.Unknown, a.Patch, a.Commits = "", c.Patch, c.Commits.Count
+		a.Unknown, a.Patch, a.PatchCut, a.Commits, a.Landed = "", c.Patch, c.IsCut, c.Commits.Count, c.Landed
 		for _, f := range c.Files {
 			a.Added += f.Added
 			a.Removed += f.Removed
@@ -417,10 +425,6 @@ func (g *group) choose(
 	if err := g.read(ctx, false); err != nil {
 		return r, nil, err
 	}
-	label := chosen.Name
-	if s.Host != "" {
-		label += "@" + s.Host
-	}
 	others := slices.DeleteFunc(slices.Clone(g.list), func(a attempt) bool { return a.SessionUUID == chosen.SessionUUID })
 	var working []string
 	for _, a := range others {
@@ -430,8 +434,8 @@ func (g *group) choose(
 	}
 	if len(working) > 0 && !params.Interrupt {
 		still := "other attempts still work (" + strings.Join(working, ", ") + ")"
-		again := fmt.Sprintf("duet-rpc land %s --discard-others", label)
-		if err := askYes(cmd, s.at(""), still+". Interrupt and discard them?", "nothing was landed, because "+still, again); err != nil {
+		again := fmt.Sprintf("duet-rpc land %s --discard-others", chosen.Name)
+		if err := askYes(cmd, s, still+". Interrupt and discard them?", "nothing was landed, because "+still, again); err != nil {
 			return r, nil, err
 		}
 	}

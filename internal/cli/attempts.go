@@ -162,6 +162,12 @@ func (w *attempting) open(on *settings, away *host.Away) (*attemptPlace, error) 
 	if away == nil {
 		p.place.Host = "" // of --host, too: all attempts are there
 	}
+	p.place.Lost = func() string {
+		if h.place.stopped() {
+			return ""
+		}
+		return h.lost()
+	}
 	p.place.Again = func(ctx context.Context, note func(string)) (*client.Client, error) {
 		return h.redial(ctx, note, func(c *client.Client) error { return w.goOn(ctx, c, p.place) })
 	}

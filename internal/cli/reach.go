@@ -159,7 +159,6 @@ func (a *attended) redial(ctx context.Context, note func(text string), goOn func
 	if a.place.stopped() {
 		return nil, hubclient.ErrHubGone
 	}
-	note(a.lost())
 	a.Client.Close()
 	err := a.dial(ctx, true, note)
 	if err == nil {

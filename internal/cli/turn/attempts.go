@@ -23,7 +23,9 @@ type Place struct {
 	Host string // its name; "": the machine of the project
 	// Hub must not reconnect by itself.
 	Hub *client.Client
-	// Again returns a new connection after the daemon has gone. It tries until ctx ends, and note shows the user why.
+	// Lost says that the connection has ended, and what happens now; "": Again will return an error.
+	Lost func() string
+	// Again returns a new connection then. It tries until ctx ends, and note shows the user why.
 	Again func(ctx context.Context, note func(text string)) (*client.Client, error)
 	// Named, if set, completes the commands that a note names.
 	Named func(note string) string
@@ -208,6 +210,11 @@ func (w *attempts) lost(ctx context.Context, hub *client.Client) error {
 	if wasAsked {
 		w.view.endLine()
 		w.giveUp()
+	}
+	if text := p.Lost(); text != "" && !w.interrupts {
+		w.view.Note(text)
+	}
+	if wasAsked {
 		w.next()
 	}
 	if w.interrupts {
