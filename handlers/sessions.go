@@ -343,10 +343,18 @@ func checkBase(p protocol.StartParams) error {
 	if p.Send {
 		return server.InvalidParam(server.ParamError{Param: "send", Expected: "to be left out: the daemon is on the machine with the project", Received: "true"})
 	}
-	if p.Base == "" || protocol.Value(p.Worktree) {
+	beside := ""
+	switch {
+	case protocol.Value(p.Worktree):
+		return uuidOrNone("attempts", p.Attempts)
+	case p.Base != "":
+		beside = "worktree_base"
+	case p.Attempts != "":
+		beside = "attempts"
+	default:
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: "worktree", Expected: "true, with worktree_base", Received: "another value"})
+	return server.InvalidParam(server.ParamError{Param: "worktree", Expected: "true, with " + beside, Received: "another value"})
 }
 
 // checkChat refuses parameters that only a session other than the chat can have.
@@ -427,7 +435,7 @@ func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 		Prompt: text, Content: content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: cmp.Or(p.Source, domain.SourceSession),
 		Model: p.Model, Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Quiet: p.Quiet, Draft: p.Draft, Metadata: p.Metadata,
 		Worktree: p.Worktree, Base: p.Base, SessionUUID: p.SessionUUID, SessionAlias: cmp.Or(p.Alias, p.SessionUUID),
-		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
+		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options, Attempts: p.Attempts},
 	}
 	spec.CallerID, spec.Once = cmp.Or(p.TurnID, p.StartID), p.StartID != ""
 	setList(&spec.Tools, p.Allowed)

@@ -96,7 +96,7 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 		patch = protocol.Room(ctx) / 4 / hub.MaxAttempts // JSON may double its length
 	}
 	r := protocol.AttemptsResult{Attempts: []protocol.Attempt{}}
-	all, err := h.Attempts(ctx, string(p.Session), patch, s.Now())
+	all, err := h.Attempts(ctx, string(p.Session), p.Attempts, patch, s.Now())
 	if err != nil {
 		return r, err
 	}

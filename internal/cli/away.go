@@ -93,16 +93,24 @@ func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, vi
 		return err
 	}
 	o.away, o.worktree, o.base, o.uuid = a, params.Worktree, params.Base, params.SessionUUID
+	noteSent(view, name, sent, true)
+	return nil
+}
+
+// noteSent says which files a host has, and with lacks which not.
+func noteSent(view *turn.View, name string, sent worktree.Sent, lacks bool) {
 	text := fmt.Sprintf("%s has the commit %.10s", name, sent.Commit)
 	if sent.Uncommitted > 0 {
 		text = fmt.Sprintf("%s has your commit and %s", name, term.Count(sent.Uncommitted, "file")+" that you did not commit")
 	}
 	view.Note(term.Line(text))
+	if !lacks {
+		return
+	}
 	showListing(view, "not sent, too large without being committed", listingOf(sent.Left))
 	for _, path := range sent.Nested {
 		view.Note("not sent, a nested repository: " + term.Line(path))
 	}
-	return nil
 }
 
 func listingOf(l worktree.Listing) *protocol.Listing {

@@ -43,7 +43,8 @@ filter that .gitattributes names for them are listed (docs/security.md).
 
 If SESSION is one of several attempts (duet-rpc prompt --agents), --discard-others then
 discards the worktrees of the others. Their work is kept in git refs, which this prints.
-If landing fails, nothing is discarded.
+If landing fails, nothing is discarded. Work on hosts comes here before it is discarded. An
+attempt on a host that cannot be reached stays: the same command again discards it.
 `
 
 func newLand(s *settings) *cobra.Command {
@@ -78,8 +79,18 @@ func newLand(s *settings) *cobra.Command {
 			}
 			var r protocol.ChooseAttemptResult
 			var raw json.RawMessage
+			named := s
 			if discardOthers {
-				r, raw, err = choose(ctx, cmd, s, c, params, session)
+				g, found := s.groupOf(ctx, args)
+				switch {
+				case found != nil:
+					return found
+				case len(g.away) > 0:
+					named = s.at("") // the lines name hosts themselves
+					r, raw, err = g.choose(ctx, cmd, c, params, session)
+				default:
+					r, raw, err = choose(ctx, cmd, s, c, params, session)
+				}
 			} else {
 				r.LandResult, raw, err = s.land(ctx, c, session, params.LandParams)
 			}
@@ -89,9 +100,8 @@ func newLand(s *settings) *cobra.Command {
 			if s.JSON {
 				return term.Raw(cmd.OutOrStdout(), raw)
 			}
-			view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
-			showLanded(view, r.LandResult)
-			showOthers(view, r.Discarded)
+			showLanded(s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), r.LandResult)
+			showOthers(named.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), r.Discarded)
 			return nil
 		})
 	}
@@ -116,8 +126,8 @@ func showOthers(view *turn.View, others []protocol.DiscardedAttempt) {
 func choose(
 	ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn,
 ) (protocol.ChooseAttemptResult, json.RawMessage, error) {
-	if !session.State.Ended() || session.AreChecked() {
-		return protocol.ChooseAttemptResult{}, nil, fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
+	if err := checkEnded(session); err != nil {
+		return protocol.ChooseAttemptResult{}, nil, err
 	}
 	params.Session = protocol.Ref(session.ID)
 	r, raw, err := hubclient.AttemptChoose(ctx, c, params)
@@ -134,6 +144,14 @@ func choose(
 	params.Interrupt = true
 	r, raw, err = hubclient.AttemptChoose(ctx, c, params)
 	return r, raw, landError(err, session)
+}
+
+// checkEnded refuses to land an attempt whose agent works.
+func checkEnded(session protocol.Turn) error {
+	if !session.State.Ended() || session.AreChecked() {
+		return fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
+	}
+	return nil
 }
 
 // landFlags adds the flags about how a worktree is landed. method returns the chosen method.

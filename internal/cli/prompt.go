@@ -443,17 +443,23 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	if err != nil {
 		return started, err
 	}
-	started, _, err = hubclient.SessionStart(ctx, c, protocol.StartParams{
-		Prompt: text, Title: o.title, WorkingDir: o.cwd, Mode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
-		Base: o.base, SessionUUID: o.uuid,
-		Agent:     cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
-		TimeoutMS: milliseconds(o.timeout),
+	params := o.startParams(text)
+	params.Options = options
+	params.Agent = cmp.Or(o.agent, os.Getenv("DUET_AGENT")) // the hub may not have this variable
+	started, _, err = hubclient.SessionStart(ctx, c, params)
+	return started, err
+}
+
+// startParams returns the parameters of a new session, without its agent and the agent's options.
+func (o promptOptions) startParams(text string) protocol.StartParams {
+	return protocol.StartParams{
+		Prompt: text, Title: o.title, WorkingDir: o.cwd, Mode: o.set.mode, Model: o.set.model, Worktree: o.worktree,
+		Base: o.base, SessionUUID: o.uuid, TimeoutMS: milliseconds(o.timeout),
 		AgentSettings: protocol.AgentSettings{
 			AdditionalDirectories: o.dirs, Budget: o.budget.Budget(), Sandbox: protocol.Sandbox(o.sandbox),
 		},
 		PromptContent: o.with.Content(), Gated: o.gates.Gated(), Priority: o.priority,
-	})
-	return started, err
+	}
 }
 
 // continuePrompt continues the session that o names.

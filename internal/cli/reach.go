@@ -153,6 +153,20 @@ func (a *attended) Again() error {
 	return a.connect()
 }
 
+// redial is Again for [turn.AttendAll], which handles signals itself: it tries until ctx ends. goOn then continues what
+// ended with the daemon.
+func (a *attended) redial(ctx context.Context, note func(text string), goOn func(*client.Client) error) (*client.Client, error) {
+	if a.place.stopped() {
+		return nil, hubclient.ErrHubGone
+	}
+	a.Client.Close()
+	err := a.dial(ctx, true, note)
+	if err == nil {
+		err = goOn(a.Client)
+	}
+	return a.Client, err
+}
+
 // lost says that the daemon has ended the connection, and what happens now.
 func (a *attended) lost() string {
 	if a.host != nil {
@@ -169,23 +183,29 @@ func (a *attended) Close() {
 
 func (a *attended) connect() error {
 	again := a.Client != nil
-	return term.OrInterrupted(a.Interrupts, a.cancel, func() (err error) {
-		if a.host == nil {
-			a.Client, err = dialHub(a.ctx, a.settings, true)
+	return term.OrInterrupted(a.Interrupts, a.cancel, func() error {
+		return a.dial(a.ctx, again, func(text string) { a.tell([]string{text}) })
+	})
+}
+
+// dial connects. again says that it was connected before: then it tries until ctx ends if a host cannot be reached, and
+// tell gets why.
+func (a *attended) dial(ctx context.Context, again bool, tell func(text string)) (err error) {
+	if a.host == nil {
+		a.Client, err = dialHub(ctx, a.settings, true)
+		return err
+	}
+	var pause hubprocess.Pause
+	for said := !again; ; {
+		a.Client, err = a.host.Dial(ctx, startOf(again))
+		if !again || !hubprocess.IsBroken(err) || pause.Wait(ctx) != nil {
 			return err
 		}
-		var pause hubprocess.Pause
-		for said := !again; ; {
-			a.Client, err = a.host.Dial(a.ctx, startOf(again))
-			if !again || !hubprocess.IsBroken(err) || pause.Wait(a.ctx) != nil {
-				return err
-			}
-			if !said {
-				a.tell([]string{err.Error() + "; trying again until you press C-c, and the agents there go on"})
-			}
-			said = true
+		if !said {
+			tell(err.Error() + "; trying again until you press C-c, and the agents there go on")
 		}
-	})
+		said = true
+	}
 }
 
 // startOf says whether a command that begins sessions may start a daemon on a host. One that was
@@ -479,6 +499,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 type turnResult struct {
 	Kind        string          `json:"kind"`
 	Turn        string          `json:"turn"`
+	Host        string          `json:"host,omitempty"` // of one of several attempts
 	Session     int64           `json:"session"`
 	TurnUUID    string          `json:"turn_uuid"`
 	SessionUUID string          `json:"session_uuid"`
@@ -503,12 +524,14 @@ type resultUsage struct {
 }
 
 // printResult prints a turn that has ended, as one line of JSON.
-func printResult(out io.Writer, t protocol.Turn) error {
-	return printLine(out, turnResult{
+func printResult(out io.Writer, t protocol.Turn) error { return printLine(out, resultOf(t)) }
+
+func resultOf(t protocol.Turn) turnResult {
+	return turnResult{
 		Kind: "result", Turn: t.Name, Session: t.Session, TurnUUID: t.ID, SessionUUID: t.SessionUUID, Agent: t.Agent, State: t.State,
 		Text: t.Result, Error: t.Error, ErrorCode: t.ErrorCode, StopReason: t.StopReason, CostUSD: t.CostUSD, Gates: t.Gates,
 		Usage: resultUsage{t.InputTokens, t.OutputTokens, t.CacheReadTokens, t.CacheWriteTokens, t.DurationMS},
-	})
+	}
 }
 
 // printLine prints a value as one line of JSON.

@@ -137,7 +137,7 @@ func (a *Away) Send(ctx context.Context, params *protocol.StartParams) (sent wor
 		return sent, hub.WorktreeError(err)
 	}
 	err = a.transfer(ctx, func(line worktree.Line) (err error) {
-		sent, err = a.repo.Send(ctx, line, id)
+		sent, err = a.repo.Send(ctx, line, id, params.Attempts)
 		return err
 	})
 	if err != nil {
@@ -148,6 +148,24 @@ func (a *Away) Send(ctx context.Context, params *protocol.StartParams) (sent wor
 	}
 	params.Send, params.Worktree, params.Base, params.SessionUUID = false, new(true), sent.Commit, id
 	return sent, nil
+}
+
+// Forget deletes what is known here of a session that has not begun, or whose worktree on the host is deleted. Work that
+// was fetched and is not landed stays in the returned ref.
+func (a *Away) Forget(ctx context.Context, id string) (ref string, err error) {
+	ref, err = a.repo.Forget(ctx, id)
+	return ref, orWorktreeError(err)
+}
+
+// Changes compares what was fetched last of the session id with the commit that it began with. fetched is false if
+// nothing was. It asks nothing of the host.
+func (a *Away) Changes(ctx context.Context, id string, patch int) (c worktree.Changes, fetched bool, err error) {
+	w, found, err := a.repo.Away(id)
+	if err != nil || !found || w.Name == "" {
+		return c, false, orWorktreeError(err)
+	}
+	c, err = a.repo.Changes(ctx, w, patch)
+	return c, true, orWorktreeError(err)
 }
 
 // Note remembers what is known of a session, for lists that ask no host.

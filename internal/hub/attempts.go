@@ -101,10 +101,16 @@ type Attempt struct {
 	Err     error // why the changes are not known, or nil
 }
 
-// Attempts returns the attempts that a session belongs to, in the order of their launch. patch says
-// how many bytes of each patch are returned. The error is of KindNoAttempts if it belongs to none.
-func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time) ([]Attempt, error) {
-	turns, err := h.attemptsWith(ctx, id)
+// Attempts returns the attempts that a session belongs to, or those with the id set, in the order of their launch. patch
+// says how many bytes of each patch are returned. The error is of KindNoAttempts if there are none.
+func (h *Hub) Attempts(ctx context.Context, id, set string, patch int, now time.Time) ([]Attempt, error) {
+	var turns []domain.TurnInSession
+	var err error
+	if set == "" {
+		turns, err = h.attemptsWith(ctx, id)
+	} else if turns, err = h.attemptsOf(ctx, set); err == nil && len(turns) == 0 {
+		err = domain.Errorf(domain.KindNoAttempts, "no session is one of the attempts %q", set)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +150,10 @@ func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.TurnIn
 		return nil, domain.Errorf(domain.KindNoAttempts,
 			"%s is not one of several attempts: duet-rpc prompt --agents begins them", one.Label())
 	}
+	return h.attemptsOf(ctx, set)
+}
+
+func (h *Hub) attemptsOf(ctx context.Context, set string) (list []domain.TurnInSession, err error) {
 	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {
 		if s.Session.Settings.Attempts == set {
 			list = append(list, s)

@@ -70,6 +70,7 @@ type StartParams struct {
 	Gated
 	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new session. Uncommitted files of the user are not in it."`
 	Base     string          `json:"worktree_base,omitempty" doc:"With worktree: the commit or branch that the worktree begins with. Absent: the commit that is checked out."`
+	Attempts string          `json:"attempts,omitempty" doc:"With worktree: a UUID that the client chooses for several attempts at the same prompt, which it starts one by one, perhaps on several hosts. attempt.list compares those with the same one."`
 	Send     bool            `json:"send,omitempty" doc:"Of an editor's process with --host alone: sends the commit and the files of the project on this machine to the host first, and the agent works in a worktree there that begins with them. session.land and session.discard bring its work here."`
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the prompt. session.prompt sends it."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`

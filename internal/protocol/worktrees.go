@@ -139,11 +139,12 @@ type StartAttemptsResult struct {
 }
 
 type AttemptsParams struct {
-	Session Ref  `json:"session" doc:"The session of one of the attempts."`
-	Patch   bool `json:"patch,omitempty" doc:"Also return the patch of each attempt."`
+	Session  Ref    `json:"session,omitempty" doc:"The session of one of the attempts."`
+	Attempts string `json:"attempts,omitempty" doc:"The id that all of them have, instead of a session."`
+	Patch    bool   `json:"patch,omitempty" doc:"Also return the patch of each attempt."`
 }
 
-func (p AttemptsParams) Check() error { return NotEmpty("session", string(p.Session)) }
+func (p AttemptsParams) Check() error { return NotEmpty("session", string(p.Session)+p.Attempts) }
 
 type AttemptsResult struct {
 	Prompt   string    `json:"prompt" doc:"The prompt of all attempts."`

@@ -30,6 +30,7 @@ type record struct {
 	Discarding bool      `json:"discarding,omitempty"` // what would be lost is kept
 	Sent       string    `json:"sent,omitempty"`       // to a host: a commit behind Base with files that were not committed
 	Session    *Session  `json:"session,omitempty"`    // of a worktree on a host, as it was seen last
+	Attempts   string    `json:"attempts,omitempty"`   // of a worktree on a host: the id that all attempts at the same prompt have
 }
 
 // A registration is a worktree as git knows it.

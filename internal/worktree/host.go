@@ -79,12 +79,13 @@ type Sent struct {
 
 // Send sends the user's commit to a host, with the files that are not committed in a commit behind it, with which
 // the worktree begins in which the session id is to work there. From then on [Repository.Away] knows it. For a session that it
-// knows, Send sends the same commit again and changes nothing here.
-func (r *Repository) Send(ctx context.Context, line Line, id string) (Sent, error) {
+// knows, Send sends the same commit again and changes nothing here. attempts is the id that all attempts at one prompt
+// have, or "".
+func (r *Repository) Send(ctx context.Context, line Line, id, attempts string) (Sent, error) {
 	if err := checkID(id); err != nil {
 		return Sent{}, err
 	}
-	s, err := r.startAway(ctx, line.Host, id)
+	s, err := r.startAway(ctx, line.Host, id, attempts)
 	if err != nil {
 		return s, err
 	}
@@ -177,7 +178,7 @@ func (h *held) commitUsers(ctx context.Context) (s Sent, err error) {
 }
 
 // startAway makes the commit and remembers it.
-func (r *Repository) startAway(ctx context.Context, host, id string) (s Sent, err error) {
+func (r *Repository) startAway(ctx context.Context, host, id, attempts string) (s Sent, err error) {
 	h, err := r.lock(ctx)
 	if err != nil {
 		return s, err
@@ -197,7 +198,7 @@ func (r *Repository) startAway(ctx context.Context, host, id string) (s Sent, er
 	if err := h.users().updateRef(ctx, s.Ref, s.Commit); err != nil {
 		return s, err
 	}
-	g := registration{record: record{Worktree: s.Worktree}, dir: r.awayDir(id)}
+	g := registration{record: record{Worktree: s.Worktree, Attempts: attempts}, dir: r.awayDir(id)}
 	if s.Commit != s.Base {
 		// Once the user has committed these files, a landing begins behind them.
 		g.Sent, g.Landings = s.Commit, []landing{{Head: s.Commit, Tree: s.files}}
@@ -304,15 +305,17 @@ func (r *Repository) Fetch(ctx context.Context, line Line, id, name string) (w W
 
 // A Session is what was seen last of a session that works in a worktree on a host.
 type Session struct {
-	ID     string    `json:"-"` // its UUID
-	Host   string    `json:"-"`
-	Ref    string    `json:"-"` // of the repository here: the work, as it was fetched last
-	Copy   string    `json:"-"` // the file with the transcript, as it was fetched last, in Markdown; it may be missing
-	Number int64     `json:"number"`
-	State  string    `json:"state"`
-	Agent  string    `json:"agent"`
-	Title  string    `json:"title"`
-	Active time.Time `json:"active"`
+	ID   string `json:"-"` // its UUID
+	Host string `json:"-"`
+	Ref  string `json:"-"` // of the repository here: the work, as it was fetched last
+	// Attempts is the id that all attempts at the same prompt have; "": it is none of several.
+	Attempts string    `json:"-"`
+	Copy     string    `json:"-"` // the file with the transcript, as it was fetched last, in Markdown; it may be missing
+	Number   int64     `json:"number"`
+	State    string    `json:"state"`
+	Agent    string    `json:"agent"`
+	Title    string    `json:"title"`
+	Active   time.Time `json:"active"`
 }
 
 // copyOfSession is the name of [Session].Copy.
@@ -352,6 +355,7 @@ func SessionsAway(root string) (list []Session) {
 		var of record
 		if text, err := git.ReadSmall(filepath.Join(dir, recordFile)); err == nil && json.Unmarshal([]byte(text), &of) == nil && of.Session != nil {
 			of.Session.ID, of.Session.Host, of.Session.Ref, of.Session.Copy = e.Name(), of.Host, of.Ref, filepath.Join(dir, copyOfSession)
+			of.Session.Attempts = of.Attempts
 			list = append(list, *of.Session)
 		}
 	}

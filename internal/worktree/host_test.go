@@ -46,7 +46,7 @@ func newAway(w *world, git string) *away {
 // begin has a session begin on the host with the files of w, and returns its worktree there.
 func (a *away) begin(w *world) (worktree.Sent, worktree.Worktree) {
 	a.Helper()
-	sent := must(w.Send(a.Context(), a.line, sessionID))(a)
+	sent := must(w.Send(a.Context(), a.line, sessionID, ""))(a)
 	a.open()
 	return sent, must(a.Create(a.Context(), "Fix it", sent.Commit))(a)
 }
@@ -240,7 +240,7 @@ func TestHostRefuses(t *testing.T) {
 			w := newRepository(t, map[string]string{"a": "1\n"}).open()
 			far := newAway(w, "")
 			c.prepare(far)
-			_, err := w.Send(t.Context(), far.line, sessionID)
+			_, err := w.Send(t.Context(), far.line, sessionID, "")
 			var failed *worktree.TransferError
 			require.ErrorAs(t, err, &failed)
 			assert.Contains(t, failed.Said, c.want)
@@ -256,7 +256,7 @@ func TestCloneFollows(t *testing.T) {
 	sessions := 0
 	send := func() worktree.Sent {
 		sessions++
-		return must(w.Send(t.Context(), far.line, numbered(sessions)))(t)
+		return must(w.Send(t.Context(), far.line, numbered(sessions), ""))(t)
 	}
 	send()
 	w.commit(w.dir, map[string]string{"a": "2\n"})
@@ -309,9 +309,9 @@ func TestTransferIsKilled(t *testing.T) {
 				w.open()
 				far := newAway(w, git)
 				before := testkit.ReadFiles(t, w.dir)
-				sent, err := w.Send(t.Context(), far.line, sessionID)
+				sent, err := w.Send(t.Context(), far.line, sessionID, "")
 				if err != nil {
-					sent = must(w.Send(t.Context(), far.line, sessionID))(t)
+					sent = must(w.Send(t.Context(), far.line, sessionID, ""))(t)
 				}
 				far.opts.Git = ""
 				far.open()
@@ -343,7 +343,7 @@ func BenchmarkSend(b *testing.B) {
 	w := newRepository(b, files)
 	w.git("gc", "-q") // objects of the last two minutes are synced again each time
 	far := newAway(w.open(), "")
-	must(w.Send(b.Context(), far.line, sessionID))(b)
+	must(w.Send(b.Context(), far.line, sessionID, ""))(b)
 	for _, of := range []*world{w, far.world} { // git reads each file that is as new as its index
 		old := time.Now().Add(-time.Hour)
 		for name := range files {
@@ -353,7 +353,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 	for i := 0; b.Loop(); i++ {
 		require.NoError(b, os.WriteFile(filepath.Join(w.dir, "d0", "f0"), fmt.Append(nil, i), 0o600))
-		must(w.Send(b.Context(), far.line, numbered(i)))(b)
+		must(w.Send(b.Context(), far.line, numbered(i), ""))(b)
 	}
 }
 
@@ -377,7 +377,7 @@ func TestLandBesideUncommittedFiles(t *testing.T) {
 			assert.NotContains(t, w.git("log", "--format=%s", "main"), "Files that were not committed")
 
 			// A start that is sent again changes nothing here.
-			again := must(w.Send(t.Context(), far.line, sessionID))(t)
+			again := must(w.Send(t.Context(), far.line, sessionID, ""))(t)
 			assert.Equal(t, sent.Commit, again.Commit)
 			assert.Equal(t, saved.Commit, w.id(w.dir, of.Ref))
 

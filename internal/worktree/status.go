@@ -88,7 +88,7 @@ func (r *Repository) Changes(ctx context.Context, w Worktree, patch int) (c Chan
 			}
 		}
 	}
-	from := g.Base
+	from := g.begin()
 	into := ""
 	if g.Into != "" {
 		if into, err = users.resolve(ctx, "refs/heads/"+g.Into+"^{commit}"); err != nil {
@@ -100,7 +100,7 @@ func (r *Repository) Changes(ctx context.Context, w Worktree, patch int) (c Chan
 		if err != nil && !exited(err, 1) { // 1: their histories are unrelated
 			return c, err
 		}
-		if shared != head && shared != "" { // otherwise it is landed, or has no commit
+		if shared != head && shared != "" && (g.Sent == "" || shared != g.Base) { // otherwise it is landed, or has no commit, or begins behind Base
 			from = shared
 		}
 		if !uncommitted {

@@ -62,7 +62,7 @@ func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionPa
 	q := a.waiting[0]
 	if q.ApprovalID != meant { // the line may have been typed before this question appeared
 		if line.err == nil {
-			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
+			a.view.Note("not taken: the question before is closed, or its host cannot be reached; this one is open")
 		}
 		a.prompt()
 		return protocol.DecisionParams{}

@@ -17,7 +17,7 @@ import (
 // asking returns an asker with an open question, and the buffer of its messages.
 func asking(a hubclient.Approval) (*asker, asked, *bytes.Buffer) {
 	var side bytes.Buffer
-	return &asker{keyboard: new(keyboard), view: NewView(&side, &side, true, false)}, asked{a, "/", Sheet(a, "/")}, &side
+	return &asker{keyboard: new(keyboard), view: NewView(&side, &side, true, false)}, asked{Approval: a, dir: "/", sheet: Sheet(a, "/")}, &side
 }
 
 // decides passes lines to the asker. The last one must make a decision.

@@ -384,7 +384,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 		return
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
-	if err := a.hub.Call(
+	if err := cmp.Or(q.hub, a.hub).Call(
 		ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(q.TurnUUID), Reason: "nobody_answers"}, nil,
 	); err != nil {
 		a.view.Note(InDialogue(err).Error())
@@ -398,7 +398,7 @@ func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) 
 		d = asResponse(q, d)
 	}
 	var r protocol.DecisionResult
-	err := a.send(ctx, d, &r)
+	err := a.send(ctx, cmp.Or(q.hub, a.hub), d, &r)
 	if err != nil && ctx.Err() == nil {
 		a.view.Note(InDialogue(err).Error())
 		return false
@@ -427,10 +427,10 @@ func asResponse(q asked, d protocol.DecisionParams) protocol.DecisionParams {
 
 // send sends a decision and waits for the hub's response. It handles signals and the hub's
 // silence meanwhile.
-func (a *asker) send(ctx context.Context, d protocol.DecisionParams, result any) error {
+func (a *asker) send(ctx context.Context, hub *client.Client, d protocol.DecisionParams, result any) error {
 	d.Client = hubclient.Shell
 	sent := make(chan error, 1)
-	go func() { sent <- a.hub.Call(ctx, "approval.decide", d, result) }()
+	go func() { sent <- hub.Call(ctx, "approval.decide", d, result) }()
 	for {
 		select {
 		case err := <-sent:

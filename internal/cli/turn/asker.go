@@ -20,7 +20,9 @@ import (
 // asked is a question of the agent and its layout.
 type asked struct {
 	hubclient.Approval
-	dir   string // the working directory of the session
+	hub   *client.Client // the daemon that asks
+	host  string         // where that is; "": on the machine of the project
+	dir   string         // the working directory of the session
 	sheet sheet
 }
 
@@ -40,7 +42,8 @@ type asker struct {
 	Options
 	*keyboard
 	view *View
-	hub  *client.Client
+	hub  *client.Client // of several, the one that sent the last event
+	host string         // where it is; "": on the machine of the project
 
 	seen         map[string]bool
 	decided      map[string]bool // by this client
@@ -57,13 +60,14 @@ type asker struct {
 	coming       int      // known questions that are not in waiting yet
 	introduced   int
 	skipped      int
-	pause        <-chan time.Time // fires when the agent pauses while a question is open; nil: it is not writing
-	stops        <-chan os.Signal // C-z
-	isStopped    bool             // by C-z, until this process is continued
-	continued    <-chan os.Signal // after this process was stopped
-	silence      <-chan bool      // true: the hub does not answer; false: it answers again
-	interrupt    func(os.Signal)  // handles a signal
-	interrupts   bool             // an interrupt was requested
+	pause        <-chan time.Time                            // fires when the agent pauses while a question is open; nil: it is not writing
+	stops        <-chan os.Signal                            // C-z
+	isStopped    bool                                        // by C-z, until this process is continued
+	continued    <-chan os.Signal                            // after this process was stopped
+	silence      <-chan bool                                 // true: the hub does not answer; false: it answers again
+	interrupt    func(os.Signal)                             // handles a signal
+	interrupts   bool                                        // an interrupt was requested
+	gone         func(context.Context, *client.Client) error // connects again after a connection has ended; nil: that ends the loop
 	// isHubSilent is true after the user was informed that the hub does not answer, until they
 	// are informed that it answers again.
 	isHubSilent bool
@@ -97,7 +101,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 	if a.isAlone() && approval.Type == domain.FunctionCall {
 		shown.Options = nil // no user chooses one
 	}
-	q := asked{approval, dir, sheetOf(shown, dir, false)}
+	q := asked{approval, a.hub, a.host, dir, sheetOf(shown, dir, false)}
 	if len(a.waiting) == 0 { // otherwise input would be taken as an answer to this question
 		a.show(q)
 	}
@@ -367,7 +371,7 @@ func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Pl
 
 // introduce prints which turn a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {
-	parts := []string{q.Turn}
+	parts := []string{labelAt(q.Turn, q.host)}
 	if q.Agent != "" {
 		parts = append(parts, "agent "+q.Agent)
 	}

@@ -105,7 +105,8 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 	defer stopped()
 	from.ticks = ticks
 	a.interrupt = func(sig os.Signal) { // queued turns first, because they would start otherwise
-		a.interruptTurns(ctx, sig, append(slices.Clone(a.commentTurns), session.ID), from, running)
+		turns := append(slices.Clone(a.commentTurns), session.ID)
+		a.interruptTurns(ctx, sig, turns, slices.Repeat([]*client.Client{a.hub}, len(turns)), from, running)
 	}
 	if err := from.subscribe(ctx, a.hub, eventstream.Options{Session: session.ID, Since: &since}, running); err != nil {
 		return session, err

@@ -232,8 +232,9 @@ const (
 // sends it to the hub. It does not store the key. Without a terminal, other clients have a
 // moment to provide it.
 func (a *asker) giveKey(ctx context.Context, d *protocol.SecretEvent, running *sync.WaitGroup) {
+	hub := a.hub
 	provide := func(key string) error {
-		return a.hub.Call(ctx, "secret.provide", protocol.ProvideSecretParams{RequestID: d.RequestID, Service: d.Service, Secret: key}, nil)
+		return hub.Call(ctx, "secret.provide", protocol.ProvideSecretParams{RequestID: d.RequestID, Service: d.Service, Secret: key}, nil)
 	}
 	if a.terminal == nil || a.interrupts {
 		running.Go(func() {

@@ -27,25 +27,48 @@ type subject interface {
 // sources are what one run of the loop waits for, besides the user, signals and a silent hub. A nil channel
 // never reports.
 type sources struct {
-	events  chan eventstream.Event
-	broken  chan error       // a subscription has ended
-	refused chan error       // the response of turn.interrupt; nil: it was accepted
-	overdue <-chan time.Time // an interrupted turn has not ended in time
-	ticks   <-chan time.Time // of the status line
-	news    <-chan struct{}  // talk.news has an event
+	events  chan heard
+	calls   chan func() error // for the loop to run; an error ends it
+	broken  chan broke        // a subscription has ended
+	refused chan error        // the response of turn.interrupt; nil: it was accepted
+	overdue <-chan time.Time  // an interrupted turn has not ended in time
+	ticks   <-chan time.Time  // of the status line
+	news    <-chan struct{}   // talk.news has an event
 	subs    []*eventstream.Subscription
 	cancel  context.CancelFunc // ends the handlers of events
 }
 
+// heard is an event, and the daemon that sent it.
+type heard struct {
+	eventstream.Event
+	hub *client.Client
+}
+
 func newSources(cancel context.CancelFunc) *sources {
-	return &sources{events: make(chan eventstream.Event), broken: make(chan error, 1), refused: make(chan error, 1), cancel: cancel}
+	return &sources{
+		events: make(chan heard), calls: make(chan func() error), broken: make(chan broke, 1), refused: make(chan error, 1), cancel: cancel,
+	}
+}
+
+// broke is a connection whose subscription has ended, and why.
+type broke struct {
+	hub *client.Client
+	err error
+}
+
+// call has the loop run a function, unless ctx ends first.
+func (s *sources) call(ctx context.Context, do func() error) {
+	select {
+	case s.calls <- do:
+	case <-ctx.Done():
+	}
 }
 
 // subscribe sends events to the loop.
 func (s *sources) subscribe(ctx context.Context, c *client.Client, o eventstream.Options, running *sync.WaitGroup) error {
 	sub, err := eventstream.Subscribe(ctx, c, o, func(e eventstream.Event) {
 		select {
-		case s.events <- e:
+		case s.events <- heard{e, c}:
 		case <-ctx.Done():
 		}
 	})
@@ -56,7 +79,7 @@ func (s *sources) subscribe(ctx context.Context, c *client.Client, o eventstream
 	running.Go(func() {
 		<-sub.Done()
 		select {
-		case s.broken <- sub.Err():
+		case s.broken <- broke{c, sub.Err()}:
 		default: // another subscription has ended before
 		}
 	})
@@ -98,7 +121,10 @@ func (a *asker) happens(ctx context.Context, of subject, from *sources) (isOver 
 	case e := <-from.events:
 		a.pause = nil
 		a.hubHeard(a.view.remark)
-		return of.event(ctx, e)
+		a.hub = e.hub
+		return of.event(ctx, e.Event)
+	case do := <-from.calls:
+		return false, do()
 	case <-from.news:
 		return of.event(ctx, a.talk.news.take())
 	case input := <-a.typed:
@@ -109,8 +135,11 @@ func (a *asker) happens(ctx context.Context, of subject, from *sources) (isOver 
 		return false, a.interruptRefused(err)
 	case <-from.overdue:
 		return false, errors.New("the turn was interrupted, and the daemon has not reported its end; it may be unable to store it")
-	case err := <-from.broken:
-		return false, errors.Join(errors.New("the daemon sends no more events"), err)
+	case b := <-from.broken:
+		if a.gone != nil {
+			return false, a.gone(ctx, b.hub)
+		}
+		return false, errors.Join(errors.New("the daemon sends no more events"), b.err)
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	case <-a.stops:
@@ -189,7 +218,10 @@ func (a *asker) meanwhile(sig os.Signal) {
 
 // interruptTurns interrupts turns after the first signal, and ends the process after the second. A session
 // goes on after C-c.
-func (a *asker) interruptTurns(ctx context.Context, sig os.Signal, turns []string, from *sources, running *sync.WaitGroup) {
+// Each turn is interrupted by the hub at the same place of hubs.
+func (a *asker) interruptTurns(
+	ctx context.Context, sig os.Signal, turns []string, hubs []*client.Client, from *sources, running *sync.WaitGroup,
+) {
 	switch {
 	case !a.interrupts:
 	case a.talk != nil && sig == os.Interrupt:
@@ -218,9 +250,9 @@ func (a *asker) interruptTurns(ctx context.Context, sig os.Signal, turns []strin
 	}
 	running.Go(func() { // so that a second signal is handled meanwhile
 		var refused error
-		for _, id := range turns {
+		for i, id := range turns {
 			params := protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}
-			if err := a.hub.Call(ctx, "turn.interrupt", params, nil); err != nil {
+			if err := hubs[i].Call(ctx, "turn.interrupt", params, nil); err != nil {
 				refused = err
 			}
 		}

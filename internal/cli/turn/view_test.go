@@ -306,7 +306,7 @@ func TestQuestionFollowsItsCommand(t *testing.T) {
 		for _, e := range append([]eventstream.Event{call}, c.between...) {
 			a.view.show(e)
 		}
-		a.show(asked{q, "/", Sheet(q, "/")})
+		a.show(asked{Approval: q, dir: "/", sheet: Sheet(q, "/")})
 		a.view.ask(nil, "Allow? ")
 		assert.Equal(t, c.want, side.String(), c.name)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -415,4 +416,47 @@ func TestRewindInTheShell(t *testing.T) {
 	assert.NotEqual(t, list[0].ThreadID, list[1].ThreadID)
 	now = e2e.ReadFile(t, demo)
 	assert.Equal(t, "Turn 1: one\nTurn 1: two again\n", now)
+}
+
+// While a line to one host is cut, the questions of the attempts on another one are asked. Those of the first are asked
+// again when it can be reached.
+func TestAttemptsOverABrokenLine(t *testing.T) {
+	s := e2e.NewSite(e2e.Parallel(t))
+	lines := filepath.Join(s.Home, "lines")
+	e2e.WriteFile(t, filepath.Join(s.Home, ".gitconfig"), "[user]\nname = u\nemail = u@localhost\n")
+	hosts := ""
+	for _, name := range []string{"one", "two"} {
+		hosts += fmt.Sprintf(`[hosts.%[1]s]
+command = ["sh", "-c", 'test -e %[2]s.%[1]s.down && { echo "no way there" >&2; exit 255; }; echo "$$ $*" >>%[2]s.%[1]s; cd %[3]q; exec "$@"', "line"]
+directory = %[1]q
+program = %[4]q
+`, name, lines, s.Home, e2e.Program)
+	}
+	s.Agents(hosts)
+	beginRepository(gitIn(t, s.Root))
+	l := s.Launch("prompt", "--agents", "scripted@one,scripted@two", "hello")
+	l.Dir = s.Root
+	l.Env = append(l.Env, "TERM=xterm", "DUET_ROOT=")
+	p := onTerminal(l, t, 80)
+	p.sees("[?] Keys: ")
+	host, other := "one", "two"
+	if strings.Contains(p.tty.Printed.String(), "1.1@two · agent scripted · 0s ago") {
+		host, other = other, host
+	}
+	down := lines + "." + host + ".down"
+	e2e.WriteFile(t, down, "")
+	var pid int
+	for line := range strings.Lines(e2e.ReadFile(t, lines+"."+host)) {
+		if number, command, _ := strings.Cut(line, " "); strings.HasSuffix(command, " connect\n") {
+			pid, _ = strconv.Atoi(number)
+		}
+	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	p.sees("the line to "+host+" broke", "1.1@"+other+" · agent scripted", "[?] Keys: ")
+	p.presses("y", "not taken", "[?] Keys: ") // it may have been for the other question
+	p.presses("y", "1.1@"+other+" · scripted · completed", host+": cannot be reached")
+	require.NoError(t, os.Remove(down))
+	p.sees("1.1@"+host+" · agent scripted", "[?] Keys: ")
+	p.presses("y", "land one with")
+	assert.Equal(t, 0, p.status())
 }
