@@ -44,7 +44,11 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
-				return turn.InWords(reviewApprovals(cmd, s, turn.InboxOptions{Session: session, Once: once}))
+				review := reviewApprovals
+				if everywhere {
+					review = reviewEverywhere
+				}
+				return turn.InWords(review(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
 			if everywhere {
 				return questionsEverywhere(cmd, s)

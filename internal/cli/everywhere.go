@@ -61,6 +61,10 @@ type inquiry struct {
 	method string // the request for a daemon
 	member string // of its answer
 	isKept bool   // the answer of a host is kept for when it cannot be reached
+	begun  bool   // only projects whose daemon runs are asked
+
+	// each, if set, gets what a host has answered, or this machine (""), as soon as it has.
+	each func(host string, projects []listedProject)
 }
 
 // turnsOf asks for turns. A host's answer is kept if it has all of them.
@@ -69,9 +73,14 @@ func turnsOf(params protocol.ListTurnsParams) inquiry {
 	return inquiry{line: hubprocess.ListMethod, params: params, method: "turn.list", member: "turns", isKept: isWhole}
 }
 
+// questionsParams are those of the request for open questions.
+type questionsParams struct {
+	Begun bool `json:"begun,omitempty"` // only of projects whose daemon runs
+}
+
 // openQuestions asks for open questions.
 func openQuestions() inquiry {
-	return inquiry{line: hubprocess.ApprovalsMethod, params: struct{}{}, method: "approval.list", member: "approvals"}
+	return inquiry{line: hubprocess.ApprovalsMethod, params: questionsParams{}, method: "approval.list", member: "approvals"}
 }
 
 // roots returns the roots of all projects of this machine, including the one of the settings.
@@ -157,7 +166,7 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, q inqui
 	c, err := hubprocess.Dial(ctx, &there, p)
 	l.Hub = err == nil
 	if hubprocess.IsNone(err) {
-		if !p.HasDatabase() {
+		if q.begun || !p.HasDatabase() {
 			return false, nil
 		}
 		c, err = dialHub(ctx, &there, false)
@@ -166,7 +175,11 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, q inqui
 		return true, err
 	}
 	defer c.Close()
-	answer, _, err := hubclient.Call[map[string]json.RawMessage](ctx, c, q.method, q.params)
+	var params any
+	if q.method == "turn.list" {
+		params = q.params
+	}
+	answer, _, err := hubclient.Call[map[string]json.RawMessage](ctx, c, q.method, params)
 	if err != nil {
 		return true, turn.InWords(err)
 	}
@@ -250,7 +263,7 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 		l.Hosts[i].recall(h, q)
 		ask := func(ctx context.Context) (hasAnswered bool) {
 			its, err := q.askHost(ctx, h)
-			answers <- func() { l.Hosts[i].take(ctx, its, err) }
+			answers <- func() { l.Hosts[i].take(ctx, its, err); q.tell(name, its) }
 			return err == nil
 		}
 		if h.HasFailed() {
@@ -268,7 +281,7 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 	soon := time.After(firstScreen)
 	go func() {
 		projects, err := q.here(ctx, s)
-		answers <- func() { l.Projects, failed = projects, cmp.Or(failed, err) }
+		answers <- func() { l.Projects, failed = projects, cmp.Or(failed, err); q.tell("", projects) }
 	}()
 	go fewAtOnce(slices.Concat(likely, others))
 	go func() {
@@ -292,6 +305,12 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 		return l, term.ErrInterrupted
 	}
 	return l, failed
+}
+
+func (q inquiry) tell(host string, projects []listedProject) {
+	if q.each != nil {
+		q.each(host, projects)
+	}
 }
 
 const (
@@ -493,6 +512,138 @@ func questionsOf(all []*listedProject) (open []question) {
 	}
 	slices.SortStableFunc(open, func(a, b question) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return open
+}
+
+// reviewEverywhere asks the open questions of all projects on the terminal.
+func reviewEverywhere(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
+	signals, stop := term.Interrupts()
+	defer stop()
+	o.Signals = signals
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	f := &projectFinder{settings: s, connected: make(map[listedAt]bool)}
+	_, err := turn.InboxOfAll(cmd.Context(), view, o, f.find)
+	return err
+}
+
+// listedAt is a project, and its host; "": this machine.
+type listedAt struct{ host, root string }
+
+func (p listedAt) String() string {
+	if p.host == "" {
+		return term.HomePath(p.root)
+	}
+	return p.host + ":" + p.root
+}
+
+// projectFinder connects the projects that have daemons, and those with open questions.
+type projectFinder struct {
+	settings  *settings
+	mu        sync.Mutex
+	connected map[listedAt]bool
+}
+
+// How often it looks again. That asks this machine little, and a host for a new line.
+const (
+	looksHere    = 5 * time.Second
+	looksAtHosts = time.Minute
+)
+
+// find looks for projects until ctx ends, as [turn.InboxOfAll] requires.
+func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) context.Context, looked func([]string)) {
+	var running, trying sync.WaitGroup
+	defer running.Wait()
+	q := openQuestions()
+	q.each = func(host string, projects []listedProject) {
+		for _, p := range projects {
+			if p.Hub || len(p.open) > 0 {
+				trying.Add(1)
+				running.Go(func() { f.connect(ctx, listedAt{host, p.Root}, add, sync.OnceFunc(trying.Done)) })
+			}
+		}
+	}
+	l, err := q.everywhere(ctx, f.settings, nil)
+	trying.Wait()
+	var without []string
+	if err != nil {
+		without = append(without, err.Error())
+	}
+	for _, p := range l.Projects {
+		if p.Error != "" {
+			without = append(without, listedAt{"", p.Root}.String()+": "+p.Error)
+		}
+	}
+	for _, h := range l.Hosts {
+		if h.Error != "" {
+			without = append(without, h.Host+": "+h.Error)
+		}
+	}
+	looked(without)
+	q.begun, q.params = true, questionsParams{Begun: true}
+	running.Go(func() {
+		for isAliveAfter(ctx, looksHere) {
+			projects, _ := q.here(ctx, f.settings)
+			q.each("", projects)
+		}
+	})
+	hosts, _ := config.Hosts(os.Getenv)
+	for _, h := range hosts {
+		running.Go(func() {
+			for isAliveAfter(ctx, looksAtHosts) {
+				within, cancel := context.WithTimeout(ctx, hostsWithin)
+				if at, err := f.settings.on(h); err == nil {
+					projects, _ := q.askHost(within, at)
+					q.each(h.Name, projects)
+				}
+				cancel()
+			}
+		})
+	}
+	<-ctx.Done()
+}
+
+// connect connects a project, unless it is connected, and again after its line has broken, until ctx ends. A daemon that
+// has ended is found again once it runs. tried is called after the first attempt.
+func (f *projectFinder) connect(ctx context.Context, at listedAt, add func(*turn.Project) context.Context, tried func()) {
+	defer tried()
+	f.mu.Lock()
+	known := f.connected[at]
+	f.connected[at] = true
+	f.mu.Unlock()
+	if known {
+		return
+	}
+	own := *f.settings
+	own.Host, own.Root = at.host, at.root
+	c, err := dialHub(ctx, &own.Settings, false)
+	for pause := time.Second; ; {
+		if err == nil {
+			connection := add(&turn.Project{Name: at.String(), Hub: c, Named: own.named})
+			tried()
+			<-connection.Done()
+			pause = time.Second
+		}
+		if at.host == "" || err != nil && !hubprocess.IsBroken(err) || !isAliveAfter(ctx, pause) {
+			break
+		}
+		pause = min(2*pause, looksAtHosts)
+		var h *hubprocess.Host
+		if h, err = own.Remote(); err == nil {
+			c, err = h.Dial(ctx, hubprocess.StartNever)
+		}
+	}
+	f.mu.Lock()
+	delete(f.connected, at)
+	f.mu.Unlock()
+}
+
+// isAliveAfter waits, and reports whether ctx is still alive.
+func isAliveAfter(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // goToQuestion makes the project of an open question that of the command. It leaves the command's own project if no

@@ -45,8 +45,14 @@ func newConnectCommand(s *settings) *cobra.Command {
 				hubprocess.ListMethod: func(ctx context.Context, params json.RawMessage) (any, error) {
 					return s.answerHere(ctx, inquiry{params: params, method: "turn.list", member: "turns"})
 				},
-				hubprocess.ApprovalsMethod: func(ctx context.Context, _ json.RawMessage) (any, error) {
-					return s.answerHere(ctx, openQuestions())
+				hubprocess.ApprovalsMethod: func(ctx context.Context, raw json.RawMessage) (any, error) {
+					q := openQuestions()
+					var params questionsParams
+					err := json.Unmarshal(raw, &params)
+					if q.begun = params.Begun; err != nil {
+						return nil, err
+					}
+					return s.answerHere(ctx, q)
 				},
 			}); err != nil {
 				return exitStatus(1) // the other end has the reason

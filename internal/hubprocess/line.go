@@ -89,7 +89,7 @@ const (
 	connectMethod  = "host.connect"
 	DescribeMethod = "host.describe" // params: none; result: [Description]
 	ListMethod     = "host.list"     // params: those of turn.list; result: the turns of the host's projects
-	// ApprovalsMethod has no params; its result are the open questions of the host's projects.
+	// ApprovalsMethod asks for the open questions of the host's projects; with the param begun only of those whose daemon runs.
 	ApprovalsMethod = "host.approvals"
 )
 

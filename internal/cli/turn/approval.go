@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/client/eventstream"
@@ -266,101 +264,6 @@ func Asks(a hubclient.Approval) string {
 		text = "again: " + text
 	}
 	return text
-}
-
-// InboxOptions select the questions of an inbox.
-type InboxOptions struct {
-	Session string // by any of its ids; "": all sessions
-	Once    bool   // only the questions that are open now
-
-	Options // each signal ends the inbox
-}
-
-// Inbox asks the open questions on the terminal, the oldest first, and then waits for new
-// ones. It returns when the user leaves (left is true), on a signal (the error is
-// interrupt.Err), or when the connection to the hub ends.
-func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
-	ctx, cancel := hubclient.WhileConnected(ctx, c)
-	defer cancel()
-	ctx, end := context.WithCancelCause(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	a := newAsker(o.Options, view, c)
-	a.isInbox = true
-	a.interrupt = func(os.Signal) { end(term.ErrInterrupted) }
-	defer a.release()
-	from := newSources(func() { end(nil) })
-	defer from.close()
-	defer a.watch(ctx, &running)()
-	defer view.endLine()
-	inbox := &inbox{asker: a, once: o.Once}
-	if err = inbox.begin(ctx, o.Session, from, &running); err == nil {
-		err = a.loop(ctx, inbox, from)
-	}
-	if err == nil || errors.Is(err, ErrHungUp) || errors.Is(err, term.ErrInterrupted) {
-		return a.hasLeft, err
-	}
-	return a.hasLeft, hubclient.OrGone(ctx, err)
-}
-
-// inbox is the open questions of all sessions, or of one.
-type inbox struct {
-	*asker
-	once       bool
-	emptyNoted bool // the user knows that no question is open
-}
-
-// begin subscribes to questions, and asks those that are open.
-func (i *inbox) begin(ctx context.Context, session string, from *sources, running *sync.WaitGroup) error {
-	if session != "" { // subscriptions need the session's own id
-		of, _, err := hubclient.Turn(ctx, i.hub, session)
-		if err != nil {
-			return err
-		}
-		session = of.ID
-	}
-	if err := from.subscribe(ctx, i.hub, eventstream.Options{
-		Session: session, Kinds: []string{protocol.KindApprovalOpened, protocol.KindApprovalClosed},
-	}, running); err != nil {
-		return err
-	}
-	open, _, err := hubclient.OpenApprovals(ctx, i.hub, session)
-	for n, approval := range open {
-		i.coming = len(open) - n - 1
-		i.ask(ctx, approval)
-	}
-	return err
-}
-
-func (i *inbox) wait(context.Context) (bool, error) {
-	switch {
-	case i.hasLeft:
-		return true, nil
-	case len(i.waiting) > 0:
-		i.emptyNoted = false
-	case i.once:
-		return true, nil
-	case !i.emptyNoted:
-		i.emptyNoted = true
-		text := "no question is open; waiting for the next, C-c ends"
-		if i.skipped > 0 {
-			text = "no other question is open (" + term.Count(i.skipped, "question") + " left); waiting for the next, C-c ends"
-		}
-		i.view.Note(text)
-	}
-	return false, nil
-}
-
-func (i *inbox) event(ctx context.Context, e eventstream.Event) (bool, error) {
-	switch d := hubclient.DataOf(e).(type) {
-	case *protocol.ApprovalClosedEvent:
-		i.resolved(d)
-	case *protocol.ApprovalOpenedEvent:
-		if !i.once {
-			i.askWhole(ctx, e, d)
-		}
-	}
-	return false, nil
 }
 
 // askWhole asks a question with its agent and its time, which its event lacks.

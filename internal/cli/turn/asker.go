@@ -22,6 +22,7 @@ type asked struct {
 	hubclient.Approval
 	hub   *client.Client // the daemon that asks
 	host  string         // where that is; "": on the machine of the project
+	in    string         // the project, in an inbox of several
 	dir   string         // the working directory of the session
 	sheet sheet
 }
@@ -44,6 +45,7 @@ type asker struct {
 	view *View
 	hub  *client.Client // of several, the one that sent the last event
 	host string         // where it is; "": on the machine of the project
+	in   string         // its project, in an inbox of several
 
 	seen         map[string]bool
 	decided      map[string]bool // by this client
@@ -101,7 +103,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 	if a.isAlone() && approval.Type == domain.FunctionCall {
 		shown.Options = nil // no user chooses one
 	}
-	q := asked{approval, a.hub, a.host, dir, sheetOf(shown, dir, false)}
+	q := asked{approval, a.hub, a.host, a.in, dir, sheetOf(shown, dir, false)}
 	if len(a.waiting) == 0 { // otherwise input would be taken as an answer to this question
 		a.show(q)
 	}
@@ -158,6 +160,27 @@ func (a *asker) resolved(d *protocol.ApprovalClosedEvent) {
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	if i == 0 {
 		a.giveUp()
+		a.next()
+	}
+}
+
+// drop stops asking the questions of a daemon whose connection is lost; they stay open there. note, if set, says so.
+func (a *asker) drop(hub *client.Client, note string) {
+	wasAsked := len(a.waiting) > 0 && a.waiting[0].hub == hub
+	a.waiting = slices.DeleteFunc(a.waiting, func(q asked) bool {
+		if q.hub == hub {
+			delete(a.seen, q.ApprovalID)
+		}
+		return q.hub == hub
+	})
+	if wasAsked {
+		a.view.endLine()
+		a.giveUp()
+	}
+	if note != "" {
+		a.view.Note(note)
+	}
+	if wasAsked {
 		a.next()
 	}
 }
@@ -372,6 +395,9 @@ func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Pl
 // introduce prints which turn a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {
 	parts := []string{labelAt(q.Turn, q.host)}
+	if q.in != "" {
+		parts = append(parts, q.in)
+	}
 	if q.Agent != "" {
 		parts = append(parts, "agent "+q.Agent)
 	}

@@ -200,23 +200,11 @@ func (w *attempts) lost(ctx context.Context, hub *client.Client) error {
 	p.end()
 	p.isLost = true
 	w.at(p)
-	wasAsked := len(w.waiting) > 0 && w.waiting[0].hub == hub
-	w.waiting = slices.DeleteFunc(w.waiting, func(q asked) bool {
-		if q.hub == hub {
-			delete(w.seen, q.ApprovalID)
-		}
-		return q.hub == hub
-	})
-	if wasAsked {
-		w.view.endLine()
-		w.giveUp()
+	text := p.Lost()
+	if w.interrupts {
+		text = ""
 	}
-	if text := p.Lost(); text != "" && !w.interrupts {
-		w.view.Note(text)
-	}
-	if wasAsked {
-		w.next()
-	}
+	w.drop(hub, text)
 	if w.interrupts {
 		w.leave(p)
 		return nil
