@@ -78,20 +78,18 @@ func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, vi
 		return errors.New("--on needs a worktree there: leave out --worktree=false")
 	}
 	s.Host, s.Here, s.Root = name, s.Root, ""
-	a, err := host.OpenAway(ctx, &s.Settings)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var a *host.Away
 	var params protocol.StartParams
 	var sent worktree.Sent
 	if err := term.OrInterrupted(signals, cancel, func() (err error) {
-		sent, err = a.Send(ctx, &params)
+		a, sent, err = host.BeginAway(ctx, &s.Settings, &params)
 		return err
 	}); err != nil {
 		return err
 	}
+	name = s.Host
 	o.away, o.worktree, o.base, o.uuid = a, params.Worktree, params.Base, params.SessionUUID
 	text := fmt.Sprintf("%s has the commit %.10s", name, sent.Commit)
 	if sent.Uncommitted > 0 {

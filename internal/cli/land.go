@@ -287,7 +287,7 @@ func newDiscard(s *settings) *cobra.Command {
 				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				showDiscarded(view, r)
+				showDiscarded(view, s.Host, r)
 				return nil
 			})
 		},
@@ -340,7 +340,7 @@ func showListing(view *turn.View, what string, l *protocol.Listing) {
 	}
 }
 
-func showDiscarded(view *turn.View, r protocol.DiscardResult) {
+func showDiscarded(view *turn.View, name string, r protocol.DiscardResult) {
 	view.Note("the worktree is discarded")
 	if r.Ref != "" {
 		view.Note("its work is kept; bring it back with: git branch NAME " + term.Line(r.Ref))
@@ -350,5 +350,13 @@ func showDiscarded(view *turn.View, r protocol.DiscardResult) {
 	}
 	if r.Cleanup != "" {
 		view.Note("its cleanup failed: " + term.Line(r.Cleanup))
+	}
+	switch {
+	case r.HostError != "":
+		view.Note(name + " is still there: " + term.Line(r.HostError))
+	case r.Host == protocol.HostRemoved:
+		view.Note(name + " is removed")
+	case r.Host == protocol.HostKept:
+		view.Note(fmt.Sprintf("%s stays for its other sessions; remove it with: duet-rpc hosts stop %s", name, name))
 	}
 }

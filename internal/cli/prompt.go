@@ -431,8 +431,17 @@ func noteBeside(view *turn.View, started protocol.Started) {
 	}
 }
 
-// startPrompt starts or continues a session.
-func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
+// startPrompt starts or continues a session. A host that was made for a session is removed if the daemon there refuses to begin
+// it.
+func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (protocol.Started, error) {
+	started, err := startOrContinue(ctx, c, o, text)
+	if o.away != nil && errors.As(err, new(*client.Error)) {
+		o.away.Refused(ctx, o.uuid)
+	}
+	return started, err
+}
+
+func startOrContinue(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	if err := o.gates.Check(); err != nil {
 		return started, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -34,10 +35,11 @@ import (
 // Away is the repository of this machine for sessions that begin on a host with its files. It sends them there, and
 // brings the work of such a session back. Its errors of the domain are for the user.
 type Away struct {
-	repo *worktree.Repository
-	host *hubprocess.Host
-	from string // names the repository
-	sub  string // the project's directory below its top, with a slash before it; "": the top
+	repo    *worktree.Repository
+	host    *hubprocess.Host
+	isFresh bool   // the host was made for the session that begins
+	from    string // names the repository
+	sub     string // the project's directory below its top, with a slash before it; "": the top
 }
 
 // OpenAway opens the repository of this machine's project for the host of the settings.
@@ -68,6 +70,50 @@ func OpenAway(ctx context.Context, s *hubprocess.Settings) (*Away, error) {
 	return a, nil
 }
 
+// BeginAway opens the repository for a session that is to begin on the host of the settings, and sends the files there,
+// as [Away.Send] does. If each session has such a host of its own, BeginAway makes it, and the settings have its name from then
+// on.
+func BeginAway(ctx context.Context, s *hubprocess.Settings, params *protocol.StartParams) (a *Away, sent worktree.Sent, err error) {
+	h, err := config.HostNamed(s.Host, os.Getenv)
+	if err != nil {
+		return nil, sent, err
+	}
+	params.SessionUUID = cmp.Or(params.SessionUUID, uuid.NewString())
+	isOwn := h.NeedsSession()
+	if isOwn {
+		s.Host = h.ForSession(params.SessionUUID).Name
+	}
+	if a, err = OpenAway(ctx, s); err != nil {
+		return nil, sent, err
+	}
+	if isOwn {
+		_, known, err := a.repo.Away(params.SessionUUID) // then this is a start that is sent again
+		if err != nil {
+			return nil, sent, hub.WorktreeError(err)
+		}
+		a.isFresh = !known
+	}
+	if a.isFresh {
+		if err := a.host.Make(ctx, true); err != nil {
+			return nil, sent, domain.Errorf(domain.KindUnavailable, "%s: %v", a.host.Name, err)
+		}
+	}
+	if sent, err = a.Send(ctx, params); err != nil && a.isFresh {
+		_ = a.host.Remove(context.WithoutCancel(ctx)) // nothing is there
+	}
+	return a, sent, err
+}
+
+// Refused removes the host that was made for a session, and what is known here of the session, because the session could
+// not begin.
+func (a *Away) Refused(ctx context.Context, id string) {
+	if !a.isFresh {
+		return
+	}
+	_, _ = a.repo.Forget(ctx, id)
+	_ = a.host.Remove(ctx) // `duet-rpc hosts` lists one that stays
+}
+
 // AwayOf is OpenAway for a session on the host. It returns nil if the session did not begin with files of this
 // machine.
 func AwayOf(ctx context.Context, s *hubprocess.Settings, session protocol.Turn) (*Away, error) {
@@ -86,6 +132,14 @@ func AwayOf(ctx context.Context, s *hubprocess.Settings, session protocol.Turn) 
 
 // transfer runs a transfer, and once more if the host had no duet-rpc and has it now.
 func (a *Away) transfer(ctx context.Context, do func(worktree.Line) error) error {
+	return a.transferTo(ctx, func(ctx context.Context) error {
+		_, err := a.host.Describe(ctx)
+		return err
+	}, do)
+}
+
+// transferTo is transfer, and reach what it does after a transfer that failed.
+func (a *Away) transferTo(ctx context.Context, reach func(context.Context) error, do func(worktree.Line) error) error {
 	line := func() worktree.Line {
 		return worktree.Line{
 			Host: a.host.Name, Receive: a.host.CommandLine("receive", "--from", a.from, "--below", a.sub), Upload: a.host.CommandLine("upload"),
@@ -97,10 +151,10 @@ func (a *Away) transfer(ctx context.Context, do func(worktree.Line) error) error
 	if !is {
 		return orWorktreeError(err)
 	}
-	if _, err := a.host.Describe(ctx); err != nil { // it says best what is wrong with a host, and copies this program there
+	if err := reach(ctx); err != nil { // it says best what is wrong with a host, and copies this program there
 		return err
 	}
-	if a.host.Program != before {
+	if a.host.Program != before || a.host.IsMade() { // it may have been made meanwhile
 		if err = do(line()); !errors.As(err, &failed) {
 			return orWorktreeError(err)
 		}
@@ -136,8 +190,11 @@ func (a *Away) Send(ctx context.Context, params *protocol.StartParams) (sent wor
 	if err != nil {
 		return sent, hub.WorktreeError(err)
 	}
-	err = a.transfer(ctx, func(line worktree.Line) (err error) {
-		sent, err = a.repo.Send(ctx, line, id)
+	err = a.transferTo(ctx, a.host.Reach, func(line worktree.Line) (err error) {
+		first := sent
+		if sent, err = a.repo.Send(ctx, line, id); first.Commit == sent.Commit && first.Commit != "" {
+			sent = first // which alone says what was not committed
+		}
 		return err
 	})
 	if err != nil {
@@ -262,8 +319,30 @@ func (a *Away) Discard(
 	if r, err = discard(isLanded); err != nil {
 		return r, err
 	}
-	r.Ref, err = a.repo.Forget(ctx, session.SessionUUID)
+	if r.Ref, err = a.repo.Forget(ctx, session.SessionUUID); err == nil {
+		a.removeHost(ctx, &r)
+	}
 	return r, err
+}
+
+// removeHost removes the host that was made for a discarded session, unless it has other sessions.
+func (a *Away) removeHost(ctx context.Context, r *protocol.DiscardResult) {
+	if a.host.Of == "" || len(a.host.Stop) == 0 {
+		return
+	}
+	r.Host = protocol.HostKept
+	its, err := a.host.Look(ctx)
+	if err == nil && its.Sessions > 1 {
+		return
+	}
+	if err == nil {
+		err = a.host.Remove(ctx)
+	}
+	if err != nil {
+		r.HostError = err.Error()
+		return
+	}
+	r.Host = protocol.HostRemoved
 }
 
 // mostTranscript is how many bytes the copy of a transcript has at most: an agent can get them with a prompt.
