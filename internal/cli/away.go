@@ -225,13 +225,34 @@ func (s *settings) searchCopies(words []string) (hits []*protocol.SearchHit) {
 // afterMatch is how many characters of a line a search shows behind the match.
 const afterMatch = 80
 
-// lastCopy returns what came here last of a session of the host, by its number.
+// A severalCopiesError reports that a host was made again, and its sessions have the numbers of earlier ones.
+type severalCopiesError struct {
+	host   string
+	copies []worktree.Session
+}
+
+func (e *severalCopiesError) Error() string {
+	text := fmt.Sprintf("%s was made again, so several sessions are %d@%s; name the one you mean:", e.host, e.copies[0].Number, e.host)
+	for _, x := range e.copies {
+		text += fmt.Sprintf("\n  duet-rpc --host %s land --here %s   %s, %s ago", e.host, x.ID, term.Line(x.Title), term.Age(x.Active))
+	}
+	return text
+}
+
+// lastCopy returns what came here last of a session of the host, by its number or its UUID.
 func (s *settings) lastCopy(id string) (worktree.Session, error) {
 	number, _, _ := strings.Cut(id, ".")
+	var copies []worktree.Session
 	for _, x := range s.awayHere() {
-		if x.Host == s.Host && strconv.FormatInt(x.Number, 10) == number {
-			return x, nil
+		if x.Host == s.Host && (strconv.FormatInt(x.Number, 10) == number || x.ID == id) {
+			copies = append(copies, x)
 		}
+	}
+	switch {
+	case len(copies) == 1:
+		return copies[0], nil
+	case len(copies) > 1:
+		return worktree.Session{}, &severalCopiesError{s.Host, copies}
 	}
 	return worktree.Session{}, fmt.Errorf("nothing came here of session %s@%s: it did not begin with the files of this project (prompt --on)", id, s.Host)
 }
@@ -239,6 +260,9 @@ func (s *settings) lastCopy(id string) (worktree.Session, error) {
 // showCopy shows the copy of a session whose host cannot be reached, or returns why it cannot.
 func (s *settings) showCopy(cmd *cobra.Command, id string, why error) error {
 	x, err := s.lastCopy(id)
+	if several := new(severalCopiesError); errors.As(err, &several) {
+		return fmt.Errorf("%w; %w", why, err)
+	}
 	if err != nil {
 		return why
 	}

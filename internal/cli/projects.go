@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -326,16 +325,23 @@ const (
 // askHosts asks all hosts for the turns of their projects, at once.
 func askHosts(ctx context.Context, s *settings, params any) ([]listedOnHost, error) {
 	hosts, err := config.Hosts(os.Getenv)
-	all := make([]listedOnHost, len(hosts))
+	targets := hubprocess.MadeHosts() // for any project of this machine
+	for name, h := range hosts {
+		if !h.IsMade() { // one that has to be made is not there
+			targets = append(targets, hubprocess.Made{Name: name})
+		}
+	}
+	slices.SortStableFunc(targets, func(a, b hubprocess.Made) int { return strings.Compare(a.Name, b.Name) })
+	all := make([]listedOnHost, len(targets))
 	ctx, cancel := context.WithTimeout(ctx, hostsWithin)
 	defer cancel()
 	unlikely, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	var asking, others sync.WaitGroup
 	var answered atomic.Bool
-	for i, name := range slices.Sorted(maps.Keys(hosts)) {
-		all[i] = listedOnHost{Host: name, Projects: []listedProject{}}
-		h, err := s.hostNamed(name)
+	for i, target := range targets {
+		all[i] = listedOnHost{Host: target.Name, Projects: []listedProject{}}
+		h, err := s.hostOf(target)
 		switch {
 		case err != nil:
 			all[i].Error = err.Error()

@@ -236,6 +236,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if err := o.send(cmd, s); err != nil {
 		return err
 	}
+	if o.away != nil {
+		defer o.away.Close(context.WithoutCancel(cmd.Context()))
+	}
 	switch {
 	case isLeft:
 		return leavePrompt(cmd, s, o, text)
@@ -431,12 +434,11 @@ func noteBeside(view *turn.View, started protocol.Started) {
 	}
 }
 
-// startPrompt starts or continues a session. A host that was made for a session is removed if the daemon there refuses to begin
-// it.
+// startPrompt starts or continues a session.
 func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (protocol.Started, error) {
 	started, err := startOrContinue(ctx, c, o, text)
 	if o.away != nil && errors.As(err, new(*client.Error)) {
-		o.away.Refused(ctx, o.uuid)
+		o.away.Refuse(o.uuid)
 	}
 	return started, err
 }

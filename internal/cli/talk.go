@@ -129,7 +129,8 @@ func talkOn(cmd *cobra.Command, s *settings, o promptOptions) error {
 // leaveHost removes the host that was made for a session that never began.
 func (t *talking) leaveHost(ctx context.Context) {
 	if t.set.away != nil && t.set.uuid != "" {
-		t.set.away.Refused(context.WithoutCancel(ctx), t.set.uuid)
+		t.set.away.Refuse(t.set.uuid)
+		t.set.away.Close(context.WithoutCancel(ctx))
 	}
 }
 

@@ -38,6 +38,7 @@ type Away struct {
 	repo    *worktree.Repository
 	host    *hubprocess.Host
 	isFresh bool   // the host was made for the session that begins
+	refused string // the session that could not begin
 	from    string // names the repository
 	sub     string // the project's directory below its top, with a slash before it; "": the top
 }
@@ -104,13 +105,15 @@ func BeginAway(ctx context.Context, s *hubprocess.Settings, params *protocol.Sta
 	return a, sent, err
 }
 
-// Refused removes the host that was made for a session, and what is known here of the session, because the session could
-// not begin.
-func (a *Away) Refused(ctx context.Context, id string) {
-	if !a.isFresh {
+// Refuse notes that the session, by its UUID, could not begin.
+func (a *Away) Refuse(id string) { a.refused = id }
+
+// Close removes the host that was made for a session, and what is known here of the session, if it was refused.
+func (a *Away) Close(ctx context.Context) {
+	if !a.isFresh || a.refused == "" {
 		return
 	}
-	_, _ = a.repo.Forget(ctx, id)
+	_, _ = a.repo.Forget(ctx, a.refused)
 	_ = a.host.Remove(ctx) // `duet-rpc hosts` lists one that stays
 }
 

@@ -108,6 +108,9 @@ func (h *Host) WasMade() (root string, is bool) {
 	return "", false
 }
 
+// Here returns the root of the project of this machine for which the host is made.
+func (h *Host) Here() string { return h.here }
+
 // Make makes the host unless it is there. Processes that make the same host wait for each other. fresh says that
 // the host cannot be there yet.
 func (h *Host) Make(ctx context.Context, fresh bool) error {
