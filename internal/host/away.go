@@ -79,7 +79,7 @@ func BeginAway(ctx context.Context, s *hubprocess.Settings, params *protocol.Sta
 	if err != nil {
 		return nil, sent, err
 	}
-	params.SessionUUID = cmp.Or(params.SessionUUID, uuid.NewString())
+	params.SessionUUID = sessionOf(*params)
 	isOwn := h.NeedsSession()
 	if isOwn {
 		s.Host = h.ForSession(params.SessionUUID).Name
@@ -103,6 +103,17 @@ func BeginAway(ctx context.Context, s *hubprocess.Settings, params *protocol.Sta
 		_ = a.host.Remove(context.WithoutCancel(ctx)) // nothing is there
 	}
 	return a, sent, err
+}
+
+// sessionOf returns the UUID of the session that is to begin: the same one for a start that is sent again with its start_id.
+func sessionOf(params protocol.StartParams) string {
+	switch {
+	case params.SessionUUID != "":
+		return params.SessionUUID
+	case params.StartID != "":
+		return uuid.NewSHA1(uuid.NameSpaceOID, []byte(params.StartID)).String()
+	}
+	return uuid.NewString()
 }
 
 // Refuse notes that the session, by its UUID, could not begin.
@@ -398,32 +409,15 @@ func (e *editorProcess) take(m *frame.Message) func(ctx context.Context) []byte 
 // away returns what this process does itself for sessions on the host, over lines of its own.
 func (e *editorProcess) away() handlers.Away {
 	return handlers.Away{
-		Start: func(ctx context.Context, params protocol.StartParams) (started protocol.Started, err error) {
-			a, err := OpenAway(ctx, e.settings)
-			if err != nil {
-				return started, err
-			}
-			if _, err := a.Send(ctx, &params); err != nil {
-				return started, err
-			}
-			err = e.onLine(ctx, func(c *client.Client) (err error) {
-				if started, _, err = hubclient.SessionStart(ctx, c, params); err != nil {
-					return err
-				}
-				if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil { // otherwise the next fetch notes it
-					_ = a.Note(ctx, session)
-				}
-				return nil
-			})
-			return started, err
-		},
+		Start: e.startAway,
 		Land: func(ctx context.Context, params protocol.LandParams) (r protocol.LandResult, err error) {
 			err = e.onLine(ctx, func(c *client.Client) error {
 				session, _, err := hubclient.Turn(ctx, c, string(params.Session))
 				if err != nil {
 					return err
 				}
-				a, err := AwayOf(ctx, e.settings, session)
+				_, there, _ := e.host()
+				a, err := AwayOf(ctx, there, session)
 				switch {
 				case err != nil:
 				case a == nil:
@@ -447,7 +441,8 @@ func (e *editorProcess) away() handlers.Away {
 					r, _, err := hubclient.SessionDiscard(ctx, c, p)
 					return r, err
 				}
-				a, err := AwayOf(ctx, e.settings, session)
+				_, there, _ := e.host()
+				a, err := AwayOf(ctx, there, session)
 				switch {
 				case err != nil:
 				case a == nil:
@@ -457,15 +452,68 @@ func (e *editorProcess) away() handlers.Away {
 				}
 				return err
 			})
+			if r.Host == protocol.HostRemoved {
+				e.leaveHost()
+			}
 			return r, err
 		},
 	}
 }
 
-// onLine runs a function with a connection to the daemon on the host. An error of that daemon becomes that of the
-// answer.
+// startAway starts a session on the host with the files of this machine. If each session has a host of its own, this process
+// works on that of its first one from then on: its subscriptions are there.
+func (e *editorProcess) startAway(ctx context.Context, params protocol.StartParams) (started protocol.Started, err error) {
+	configured, err := config.HostNamed(e.settings.Host, os.Getenv)
+	if err != nil {
+		return started, err
+	}
+	isOwn := configured.NeedsSession()
+	if isOwn {
+		e.beginning.Lock()
+		defer e.beginning.Unlock()
+	}
+	own := *e.settings
+	params.SessionUUID = sessionOf(params)
+	if h, _, _ := e.host(); isOwn && h != nil && configured.ForSession(params.SessionUUID).Name != h.Name {
+		return started, domain.Errorf(domain.KindUnavailable, "this process works on %s, the %s of its first session: begin another in a process of its own, "+
+			"with --host %s; --host %s begins one beside it", h.Name, configured.Name, configured.Name, h.Name)
+	}
+	a, _, err := BeginAway(ctx, &own, &params)
+	if err != nil {
+		return started, err
+	}
+	err = onLine(ctx, &own, func(c *client.Client) (err error) {
+		if started, _, err = hubclient.SessionStart(ctx, c, params); err != nil {
+			return err
+		}
+		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil { // otherwise the next fetch notes it
+			_ = a.Note(ctx, session)
+		}
+		return nil
+	})
+	if errors.As(err, new(*jsonrpc2.Error)) {
+		a.Refuse(params.SessionUUID)
+		a.Close(context.WithoutCancel(ctx))
+		return started, err
+	}
+	if isOwn { // also if the answer was lost: it may have begun
+		err = errors.Join(err, e.useHost(&own))
+	}
+	return started, err
+}
+
 func (e *editorProcess) onLine(ctx context.Context, do func(c *client.Client) error) error {
-	h, err := e.settings.Remote()
+	_, there, err := e.host()
+	if err != nil {
+		return domain.Errorf(domain.KindUnavailable, "%v", err)
+	}
+	return onLine(ctx, there, do)
+}
+
+// onLine runs a function with a connection to the daemon on the host of the settings. An error of that daemon becomes that of
+// the answer.
+func onLine(ctx context.Context, s *hubprocess.Settings, do func(c *client.Client) error) error {
+	h, err := s.Remote()
 	if err != nil {
 		return err
 	}
@@ -533,15 +581,19 @@ func (k *keeper) event(params []byte) {
 
 // keep fetches the work of a session that began with the files of this machine.
 func (e *editorProcess) keep(ctx context.Context, session string) error {
-	own := *e.settings
+	h, there, err := e.host()
+	if err != nil {
+		return nil
+	}
+	own := *there
 	own.Host, own.Root = "", own.Here
 	p, err := own.Project()
 	if err != nil || !slices.ContainsFunc(worktree.SessionsAway(p.Root), func(x worktree.Session) bool {
-		return x.ID == session && x.Host == e.remote.Name
+		return x.ID == session && x.Host == h.Name
 	}) {
 		return nil
 	}
-	a, err := OpenAway(ctx, e.settings)
+	a, err := OpenAway(ctx, there)
 	if err != nil {
 		return err
 	}
