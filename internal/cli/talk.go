@@ -701,6 +701,7 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 	if err == nil {
 		showDiscarded(t.view, t.settings.Host, r)
 		if r.Host == protocol.HostRemoved {
+			t.talk.Show(protocol.Turn{}) // it is no session to come back to
 			return t.on(ctx, c, "")
 		}
 		t.leaveWorktree(ctx, c, session)

@@ -90,7 +90,7 @@ func checkMade(t Table, h *Host) {
 	if !h.IsMade() {
 		for _, key := range []string{"stop", "per"} {
 			if _, is := t.Values[key]; is {
-				t.Wrong(key, "it only together with start", "no start")
+				t.Wrong(key, "start beside it", "none")
 			}
 		}
 		return

@@ -350,7 +350,7 @@ func (a *Away) removeHost(ctx context.Context, r *protocol.DiscardResult) {
 		return
 	}
 	if err == nil {
-		err = a.host.Remove(ctx)
+		err = a.host.Remove(context.WithoutCancel(ctx)) // ctx may end with the connection to the host
 	}
 	if err != nil {
 		r.HostError = err.Error()
