@@ -318,3 +318,37 @@ func landFetched(cmd *cobra.Command, s *settings, args []string, params protocol
 	showLanded(s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), r)
 	return nil
 }
+
+// discardFetched deletes what came here of a session whose host is gone. Work that is not landed stays in a ref.
+func discardFetched(cmd *cobra.Command, s *settings, args []string, force bool) error {
+	if s.Host == "" || len(args) == 0 {
+		return errors.New("--here goes with a session of a host: discard --here 12@devbox")
+	}
+	x, err := s.lastCopy(args[0])
+	if err != nil {
+		return err
+	}
+	a, err := host.OpenAway(cmd.Context(), &s.Settings)
+	if err != nil {
+		return err
+	}
+	if !force {
+		question := fmt.Sprintf("Delete the transcript of %d@%s here? Work that is not landed stays in %s.", x.Number, x.Host, x.Ref)
+		if err := askYes(cmd, s, question, "nothing was discarded", fmt.Sprintf("duet-rpc discard --here %d@%s", x.Number, x.Host)); err != nil {
+			return err
+		}
+	}
+	r, err := a.DiscardFetched(cmd.Context(), x.ID)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return printLine(cmd.OutOrStdout(), r)
+	}
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view.Note(fmt.Sprintf("%d@%s is discarded here", x.Number, x.Host))
+	if r.Ref != "" {
+		view.Note("its work is kept; bring it back with: git branch NAME " + term.Line(r.Ref))
+	}
+	return nil
+}

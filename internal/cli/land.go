@@ -261,13 +261,16 @@ The session stays: prompt --fork continues it in the project's directory.
 `
 
 func newDiscard(s *settings) *cobra.Command {
-	var yes, force bool
+	var yes, force, here bool
 	cmd := &cobra.Command{
 		Use: "discard [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Delete a session's worktree",
 		Long:    discardHelp + hubStatusHelp,
 		Example: "  duet-rpc discard\n  duet-rpc discard 12 --force",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if here {
+				return discardFetched(cmd, s, args, force || yes)
+			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				session, err := worktreeSession(ctx, c, args)
 				if err != nil {
@@ -294,6 +297,7 @@ func newDiscard(s *settings) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also discard work that is not landed, without asking")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, as --force")
+	cmd.Flags().BoolVar(&here, "here", false, "of a session on a host that is gone: delete what came here, and ask nothing of the host")
 	return cmd
 }
 

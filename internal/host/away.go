@@ -339,6 +339,12 @@ func (a *Away) Discard(
 	return r, err
 }
 
+// DiscardFetched deletes what came here of the session id, whose host is gone. Work that is not landed stays in the returned ref.
+func (a *Away) DiscardFetched(ctx context.Context, id string) (r protocol.DiscardResult, err error) {
+	r.Ref, err = a.repo.Drop(ctx, id)
+	return r, orWorktreeError(err)
+}
+
 // removeHost removes the host that was made for a discarded session, unless it has other sessions.
 func (a *Away) removeHost(ctx context.Context, r *protocol.DiscardResult) {
 	if a.host.Of == "" || len(a.host.Stop) == 0 {

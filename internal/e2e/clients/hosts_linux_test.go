@@ -214,9 +214,12 @@ func TestFilesOverSSH(t *testing.T) {
 // Each session has a container of its own, which Podman makes of this machine's files and removes: the recipe of
 // docs/hosts.md. The user talks in one, lands its work and discards it.
 func TestASessionInItsOwnContainer(t *testing.T) {
-	podman := testkit.NeedTool(t, "podman")
+	podman, err := exec.LookPath("podman")
+	if err != nil {
+		t.Skip("podman is not installed")
+	}
 	if out, err := exec.Command(podman, "run", "--rm", "--rootfs", "/:O", "true").CombinedOutput(); err != nil {
-		testkit.SkipMissing(t, "podman runs no container: "+string(out))
+		t.Skipf("podman runs no container here: %s", out) // also on some machines for tests
 	}
 	s := e2e.NewSite(e2e.Parallel(t), `[hosts.box]
 command = ["podman", "exec", "-i", "{host}"]
