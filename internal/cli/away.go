@@ -78,20 +78,18 @@ func (s *settings) sendTo(ctx context.Context, name string, o *promptOptions, vi
 		return errors.New("--on needs a worktree there: leave out --worktree=false")
 	}
 	s.Host, s.Here, s.Root = name, s.Root, ""
-	a, err := host.OpenAway(ctx, &s.Settings)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var a *host.Away
 	var params protocol.StartParams
 	var sent worktree.Sent
 	if err := term.OrInterrupted(signals, cancel, func() (err error) {
-		sent, err = a.Send(ctx, &params)
+		a, sent, err = host.BeginAway(ctx, &s.Settings, &params)
 		return err
 	}); err != nil {
 		return err
 	}
+	name = s.Host
 	o.away, o.worktree, o.base, o.uuid = a, params.Worktree, params.Base, params.SessionUUID
 	noteSent(view, name, sent, true)
 	return nil
@@ -235,13 +233,34 @@ func (s *settings) searchCopies(words []string) (hits []*protocol.SearchHit) {
 // afterMatch is how many characters of a line a search shows behind the match.
 const afterMatch = 80
 
-// lastCopy returns what came here last of a session of the host, by its number.
+// A severalCopiesError reports that a host was made again, and its sessions have the numbers of earlier ones.
+type severalCopiesError struct {
+	host   string
+	copies []worktree.Session
+}
+
+func (e *severalCopiesError) Error() string {
+	text := fmt.Sprintf("%s was made again, so several sessions are %d@%s; name the one you mean:", e.host, e.copies[0].Number, e.host)
+	for _, x := range e.copies {
+		text += fmt.Sprintf("\n  duet-rpc --host %s land --here %s   %s, %s ago", e.host, x.ID, term.Line(x.Title), term.Age(x.Active))
+	}
+	return text
+}
+
+// lastCopy returns what came here last of a session of the host, by its number or its UUID.
 func (s *settings) lastCopy(id string) (worktree.Session, error) {
 	number, _, _ := strings.Cut(id, ".")
+	var copies []worktree.Session
 	for _, x := range s.awayHere() {
-		if x.Host == s.Host && strconv.FormatInt(x.Number, 10) == number {
-			return x, nil
+		if x.Host == s.Host && (strconv.FormatInt(x.Number, 10) == number || x.ID == id) {
+			copies = append(copies, x)
 		}
+	}
+	switch {
+	case len(copies) == 1:
+		return copies[0], nil
+	case len(copies) > 1:
+		return worktree.Session{}, &severalCopiesError{s.Host, copies}
 	}
 	return worktree.Session{}, fmt.Errorf("nothing came here of session %s@%s: it did not begin with the files of this project (prompt --on)", id, s.Host)
 }
@@ -249,6 +268,9 @@ func (s *settings) lastCopy(id string) (worktree.Session, error) {
 // showCopy shows the copy of a session whose host cannot be reached, or returns why it cannot.
 func (s *settings) showCopy(cmd *cobra.Command, id string, why error) error {
 	x, err := s.lastCopy(id)
+	if several := new(severalCopiesError); errors.As(err, &several) {
+		return fmt.Errorf("%w; %w", why, err)
+	}
 	if err != nil {
 		return why
 	}
@@ -302,5 +324,39 @@ func landFetched(cmd *cobra.Command, s *settings, args []string, params protocol
 		return printLine(cmd.OutOrStdout(), r)
 	}
 	showLanded(s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false), r)
+	return nil
+}
+
+// discardFetched deletes what came here of a session whose host is gone. Work that is not landed stays in a ref.
+func discardFetched(cmd *cobra.Command, s *settings, args []string, force bool) error {
+	if s.Host == "" || len(args) == 0 {
+		return errors.New("--here goes with a session of a host: discard --here 12@devbox")
+	}
+	x, err := s.lastCopy(args[0])
+	if err != nil {
+		return err
+	}
+	a, err := host.OpenAway(cmd.Context(), &s.Settings)
+	if err != nil {
+		return err
+	}
+	if !force {
+		question := fmt.Sprintf("Delete the transcript of %d@%s here? Work that is not landed stays in %s.", x.Number, x.Host, x.Ref)
+		if err := askYes(cmd, s, question, "nothing was discarded", fmt.Sprintf("duet-rpc discard --here %d@%s", x.Number, x.Host)); err != nil {
+			return err
+		}
+	}
+	r, err := a.DiscardFetched(cmd.Context(), x.ID)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return printLine(cmd.OutOrStdout(), r)
+	}
+	view := s.newView(cmd.OutOrStdout(), cmd.ErrOrStderr(), false)
+	view.Note(fmt.Sprintf("%d@%s is discarded here", x.Number, x.Host))
+	if r.Ref != "" {
+		view.Note("its work is kept; bring it back with: git branch NAME " + term.Line(r.Ref))
+	}
 	return nil
 }

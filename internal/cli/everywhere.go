@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -241,8 +240,8 @@ const (
 // it knows until then.
 func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing)) (listing, error) {
 	hosts, failed := config.Hosts(os.Getenv)
-	names := slices.Sorted(maps.Keys(hosts))
-	l := listing{Projects: []listedProject{}, Hosts: make([]listedOnHost, len(names))}
+	targets := hostsThere(hosts)
+	l := listing{Projects: []listedProject{}, Hosts: make([]listedOnHost, len(targets))}
 	within, cancel := context.WithTimeout(ctx, hostsWithin)
 	defer cancel()
 	unlikely, giveUp := context.WithCancel(within)
@@ -251,10 +250,11 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 	var likely, others []func()
 	var asking sync.WaitGroup
 	var answered atomic.Bool
-	answers := make(chan func(), 1+len(names))
-	for i, name := range names {
+	answers := make(chan func(), 1+len(targets))
+	for i, target := range targets {
+		name := target.Name
 		l.Hosts[i] = listedOnHost{Host: name, Projects: []listedProject{}}
-		h, err := s.on(hosts[name])
+		h, err := s.on(target.Host, target.here)
 		if err != nil {
 			l.Hosts[i].Error = err.Error()
 			answers <- func() {}
@@ -331,6 +331,28 @@ func fewAtOnce(all []func()) {
 			leave()
 		}()
 	}
+}
+
+// A hostThere is a host that need not be made.
+type hostThere struct {
+	config.Host
+	here string // the root of the project of this machine for which it was made
+}
+
+// hostsThere returns the hosts of the configuration, and of those that are made when needed the ones that were, by name.
+func hostsThere(hosts map[string]config.Host) (list []hostThere) {
+	for _, h := range hosts {
+		if !h.IsMade() {
+			list = append(list, hostThere{Host: h})
+		}
+	}
+	for _, m := range hubprocess.MadeHosts() {
+		if h, err := config.HostIn(hosts, m.Name); err == nil {
+			list = append(list, hostThere{h, m.Root})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b hostThere) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // askHost asks a host, and keeps its answer.
@@ -586,11 +608,11 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 		}
 	})
 	hosts, _ := config.Hosts(os.Getenv)
-	for _, h := range hosts {
+	for _, h := range hostsThere(hosts) {
 		running.Go(func() {
 			for isAliveAfter(ctx, looksAtHosts) {
 				within, cancel := context.WithTimeout(ctx, hostsWithin)
-				if at, err := f.settings.on(h); err == nil {
+				if at, err := f.settings.on(h.Host, h.here); err == nil {
 					projects, _ := q.askHost(within, at)
 					q.each(h.Name, projects)
 				}

@@ -24,7 +24,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
-	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
@@ -121,32 +120,46 @@ func newHosts(s *settings) *cobra.Command {
 			if !names {
 				return listHosts(cmd, s, hosts)
 			}
-			for _, name := range slices.Sorted(maps.Keys(hosts)) {
+			for _, name := range s.hostNames(hosts) {
 				fmt.Fprintln(cmd.OutOrStdout(), name)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&names, "names", false, "print only their names, one in each line, and ask no host")
-	cmd.AddCommand(newHostsCheck(s), newHostsAdd(s))
+	cmd.AddCommand(newHostsCheck(s), newHostsAdd(s), newHostsStop(s))
 	return cmd
+}
+
+// hostNames returns the names of the hosts, sorted, with those that were made for sessions of the project here.
+func (s *settings) hostNames(hosts map[string]config.Host) []string {
+	names := slices.Concat(slices.Collect(maps.Keys(hosts)), s.MadeHere())
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // A listedHost is a host with its description, or the reason why there is none.
 type listedHost struct {
 	Name    string                  `json:"host"`
 	Command []string                `json:"command"`
-	State   string                  `json:"state"` // reached or failed
+	State   string                  `json:"state"` // reached, failed, or not_made
 	Error   string                  `json:"error,omitempty"`
 	Itself  *hubprocess.Description `json:"description,omitempty"`
 	Seen    *hubprocess.Description `json:"last_description,omitempty"` // of a host that failed now
 	SeenAt  *time.Time              `json:"last_seen,omitempty"`
 }
 
-// on returns a host for requests that are about no project.
-func (s *settings) on(h config.Host) (*hubprocess.Host, error) {
+// on returns a host of the configuration for requests that are about no project there. A host that is made for each
+// project is that of the project here, by its root on this machine; "": of the current one.
+func (s *settings) on(h config.Host, here string) (*hubprocess.Host, error) {
 	own := s.Settings
-	own.Host, own.Root = h.Name, "."
+	own.Root, own.Here = ".", here
+	if here == "" && s.Host == "" {
+		own.Here = s.Root
+	} else if here == "" {
+		own.Here = s.Here
+	}
+	own.Host = h.Name
 	return own.On(h)
 }
 
@@ -158,7 +171,7 @@ func (s *settings) lookAt(
 	l := listedHost{Name: at.Name, Command: at.Command, State: "reached"}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	h, err := s.on(at)
+	h, err := s.on(at, "")
 	if err == nil {
 		var d hubprocess.Description
 		if d, err = look(h, ctx); err == nil {
@@ -176,13 +189,30 @@ func (s *settings) lookAt(
 	return l
 }
 
+// notMade is the state of a host that is made when it is needed, and is not there.
+const notMade = "not_made"
+
+func notMadeWords(h config.Host) string {
+	if h.Per == config.PerSession {
+		return "made for each session"
+	}
+	return "made when needed"
+}
+
 func listHosts(cmd *cobra.Command, s *settings, hosts map[string]config.Host) error {
 	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
-	all := make([]listedHost, len(hosts))
+	names := s.hostNames(hosts)
+	all := make([]listedHost, len(names))
+	made := s.MadeHere()
 	var looking sync.WaitGroup
-	for i, name := range slices.Sorted(maps.Keys(hosts)) {
-		looking.Go(func() { all[i] = s.lookAt(ctx, hosts[name], hostsWithin, (*hubprocess.Host).Look) })
+	for i, name := range names {
+		h, err := config.HostIn(hosts, name)
+		if err == nil && h.IsMade() && !slices.Contains(made, name) {
+			all[i] = listedHost{Name: name, Command: h.Command, State: notMade}
+			continue
+		}
+		looking.Go(func() { all[i] = s.lookAt(ctx, h, hostsWithin, (*hubprocess.Host).Look) })
 	}
 	looking.Wait()
 	if ctx.Err() != nil {
@@ -194,6 +224,10 @@ func listHosts(cmd *cobra.Command, s *settings, hosts map[string]config.Host) er
 	t := term.NewTable(cmd.OutOrStdout(), "HOST", "STATE", "VERSION", "LOAD", "SESSIONS")
 	t.Empty("your configuration names no host: `duet-rpc hosts add NAME COMMAND…` adds one")
 	for _, l := range all {
+		if l.State == notMade {
+			t.Row(l.Name, notMadeWords(hosts[l.Name]), "", "", "")
+			continue
+		}
 		if l.Itself == nil {
 			state, version, sessions := "failed: "+term.Short(l.Error), "", ""
 			if l.Seen != nil {
@@ -229,6 +263,20 @@ func newHostsCheck(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			name, is := s.toCheck(h)
+			if !is {
+				return printNotMade(cmd, s, h)
+			}
+			if h.IsMade() {
+				if h, err = config.HostNamed(name, os.Getenv); err != nil {
+					return err
+				}
+				there, err := s.on(h, "")
+				if err != nil {
+					return err
+				}
+				h = there.Host
+			}
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
 			l := s.lookAt(ctx, h, checkWithin, (*hubprocess.Host).Describe)
@@ -252,17 +300,35 @@ func newHostsCheck(s *settings) *cobra.Command {
 	}
 }
 
+// toCheck returns the name of the host to check for one of the configuration: itself, or one that was made. There may be none.
+func (s *settings) toCheck(h config.Host) (name string, is bool) {
+	if !h.IsMade() || h.Of != "" {
+		return h.Name, true
+	}
+	for _, name := range s.MadeHere() {
+		if made, err := config.HostNamed(name, os.Getenv); err == nil && (name == h.Name || made.Of == h.Name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func printNotMade(cmd *cobra.Command, s *settings, h config.Host) error {
+	if s.JSON {
+		return term.JSON(cmd.OutOrStdout(), listedHost{Name: h.Name, Command: h.Command, State: notMade})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, with: %s\nnothing is checked: `duet-rpc prompt --on %s \"Say hello\"` makes one\n", h.Name,
+		notMadeWords(h), term.Line(inShell(h.Start)), h.Name)
+	return err
+}
+
 // checkWithin is how long hosts check may take, which may copy the program.
 const checkWithin = 5 * time.Minute
 
 // missingOn returns what a host has not, each with the line that mends it.
 func missingOn(h config.Host, l listedHost) (missing []string) {
 	run := func(words ...string) string {
-		line := h.CommandLine(words[0], words[1:]...)
-		for i, word := range line {
-			line[i] = shellcommand.Argument(word)
-		}
-		return strings.Join(line, " ")
+		return inShell(h.CommandLine(words[0], words[1:]...))
 	}
 	if l.Itself == nil {
 		return []string{l.Error + "; try: " + run("uname", "-a")}
@@ -338,7 +404,8 @@ func newHostsAdd(s *settings) *cobra.Command {
 // completeHosts offers the names of the hosts.
 func completeHosts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	hosts, _ := config.Hosts(os.Getenv)
-	return slices.Sorted(maps.Keys(hosts)), cobra.ShellCompDirectiveNoFileComp
+	var s settings
+	return s.hostNames(hosts), cobra.ShellCompDirectiveNoFileComp
 }
 
 // root returns the root of the project; "" if it is on a host.

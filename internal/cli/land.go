@@ -279,13 +279,16 @@ The session stays: prompt --fork continues it in the project's directory.
 `
 
 func newDiscard(s *settings) *cobra.Command {
-	var yes, force bool
+	var yes, force, here bool
 	cmd := &cobra.Command{
 		Use: "discard [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Delete a session's worktree",
 		Long:    discardHelp + hubStatusHelp,
 		Example: "  duet-rpc discard\n  duet-rpc discard 12 --force",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if here {
+				return discardFetched(cmd, s, args, force || yes)
+			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				session, err := worktreeSession(ctx, c, args)
 				if err != nil {
@@ -305,13 +308,14 @@ func newDiscard(s *settings) *cobra.Command {
 				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				showDiscarded(view, r)
+				showDiscarded(view, s.Host, r)
 				return nil
 			})
 		},
 	}
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "also discard work that is not landed, without asking")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, as --force")
+	cmd.Flags().BoolVar(&here, "here", false, "of a session on a host that is gone: delete what came here, and ask nothing of the host")
 	return cmd
 }
 
@@ -358,7 +362,7 @@ func showListing(view *turn.View, what string, l *protocol.Listing) {
 	}
 }
 
-func showDiscarded(view *turn.View, r protocol.DiscardResult) {
+func showDiscarded(view *turn.View, name string, r protocol.DiscardResult) {
 	view.Note("the worktree is discarded")
 	if r.Ref != "" {
 		view.Note("its work is kept; bring it back with: git branch NAME " + term.Line(r.Ref))
@@ -368,5 +372,13 @@ func showDiscarded(view *turn.View, r protocol.DiscardResult) {
 	}
 	if r.Cleanup != "" {
 		view.Note("its cleanup failed: " + term.Line(r.Cleanup))
+	}
+	switch {
+	case r.HostError != "":
+		view.Note(name + " is still there: " + term.Line(r.HostError))
+	case r.Host == protocol.HostRemoved:
+		view.Note(name + " is removed")
+	case r.Host == protocol.HostKept:
+		view.Note(fmt.Sprintf("%s stays for its other sessions; remove it with: duet-rpc hosts stop %s", name, name))
 	}
 }

@@ -236,6 +236,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if err := o.send(cmd, s); err != nil {
 		return err
 	}
+	if o.away != nil {
+		defer o.away.Close(context.WithoutCancel(cmd.Context()))
+	}
 	switch {
 	case isLeft:
 		return leavePrompt(cmd, s, o, text)
@@ -432,7 +435,15 @@ func noteBeside(view *turn.View, started protocol.Started) {
 }
 
 // startPrompt starts or continues a session.
-func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
+func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (protocol.Started, error) {
+	started, err := startOrContinue(ctx, c, o, text)
+	if o.away != nil && errors.As(err, new(*client.Error)) {
+		o.away.Refuse(o.uuid)
+	}
+	return started, err
+}
+
+func startOrContinue(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	if err := o.gates.Check(); err != nil {
 		return started, err
 	}

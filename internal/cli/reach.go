@@ -263,7 +263,9 @@ func (s *settings) named(text string) string {
 	parts := strings.SplitAfter(text, "duet-rpc ")
 	for i, part := range parts[1:] {
 		word, _, _ := strings.Cut(part, " ")
-		if word = strings.Trim(word, "`.,;:)"); known[word] != nil && word != "hosts" {
+		line, _, _ := strings.Cut(part, "`")
+		isNamed := strings.Contains(line, "@"+s.Host) || strings.Contains(line, "--on "+s.Host)
+		if word = strings.Trim(word, "`.,;:)"); known[word] != nil && word != "hosts" && !isNamed {
 			parts[i] += "--host " + s.Host + " "
 		}
 	}

@@ -88,6 +88,7 @@ func talkOn(cmd *cobra.Command, s *settings, o promptOptions) error {
 		}
 		t.set = promptOptions{set: o.set, with: o.with, timeout: o.timeout, budget: o.budget, sandbox: o.sandbox}
 	}
+	defer t.leaveHost(ctx)
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
 	options.SignIn = s.signsIn
@@ -122,6 +123,14 @@ func talkOn(cmd *cobra.Command, s *settings, o promptOptions) error {
 		if err := h.Again(); err != nil {
 			return err
 		}
+	}
+}
+
+// leaveHost removes the host that was made for a session that never began.
+func (t *talking) leaveHost(ctx context.Context) {
+	if t.set.away != nil && t.set.uuid != "" {
+		t.set.away.Refuse(t.set.uuid)
+		t.set.away.Close(context.WithoutCancel(ctx))
 	}
 }
 
@@ -279,7 +288,10 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	if o.from != "" && !o.fork && !o.steer {
 		o.from = t.talk.Session.SessionUUID // its last turn, which may not be shown yet
 	}
-	started, err := startPrompt(ctx, c, o, text)
+	started, err := startOrContinue(ctx, c, o, text)
+	if err != nil && !errors.As(err, new(*client.Error)) {
+		t.set.away = nil // the session may have begun: its host stays
+	}
 	if err == nil { // later prompts have what was set since
 		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""
 		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil && !t.recommended {
@@ -651,7 +663,7 @@ func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 // on leaves for a new session on a host, or on this machine.
 func (t *talking) on(ctx context.Context, _ *client.Client, name string) error {
 	own, set := *t.settings, t.set
-	set.from, set.first, set.worktree = "", "", nil
+	set.from, set.first, set.worktree, set.base, set.uuid, set.away = "", "", nil, "", "", nil
 	if name == "" {
 		if own.Host == "" {
 			return errors.New("the agent works on this machine: /on HOST begins a session on a host; `duet-rpc hosts` lists them")
@@ -687,7 +699,11 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 		return err
 	})
 	if err == nil {
-		showDiscarded(t.view, r)
+		showDiscarded(t.view, t.settings.Host, r)
+		if r.Host == protocol.HostRemoved {
+			t.talk.Show(protocol.Turn{}) // it is no session to come back to
+			return t.on(ctx, c, "")
+		}
 		t.leaveWorktree(ctx, c, session)
 	}
 	return err

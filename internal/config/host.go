@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +24,85 @@ type Host struct {
 	Directory string   // where projects are there; "": where commands begin
 	Program   string   // duet-rpc there
 	EnvFrom   []string // variables of this machine that go there, names and patterns
+
+	Start []string // the command of this machine that makes the host; nil: it is there without one
+	Stop  []string // the command of this machine that removes it
+	Per   string   // what has a host of its own: PerProject or PerSession
+
+	Of   string // the name in the configuration, if Name is that of the host of one session; else ""
+	Made string // what {host} in Command, Start and Stop stood for; "": they are as configured
+}
+
+// The values of [Host].Per.
+const (
+	PerProject = "project"
+	PerSession = "session"
+)
+
+// placeholder stands for the name of the made host in its commands.
+const placeholder = "{host}"
+
+// IsMade reports whether the host is made when it is needed.
+func (h Host) IsMade() bool { return len(h.Start) > 0 }
+
+// NeedsSession reports whether each session has a host of its own, and this is none of them.
+func (h Host) NeedsSession() bool { return h.IsMade() && h.Per == PerSession && h.Of == "" }
+
+// ForProject returns the host that is made for a project of this machine, by the project's root.
+func (h Host) ForProject(root string) Host {
+	return h.made(fmt.Sprintf("duet-%s-%s", h.Name, shortHash(root, 8)))
+}
+
+// ForSession returns the host that is made for a session. Its name, such as box-3f2a9c, is that of a host
+// for [HostNamed].
+func (h Host) ForSession(uuid string) Host { return h.instance(shortHash(uuid, instanceDigits)) }
+
+// instanceDigits is how many hexadecimal digits the name of a session's host has behind the last dash.
+const instanceDigits = 6
+
+// shortHash returns the first digits of a hash. A UUID's own digits would do less: those of some kinds
+// begin with the time.
+func shortHash(text string, digits int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:digits]
+}
+
+func (h Host) instance(digits string) Host {
+	h.Of, h.Name = h.Name, h.Name+"-"+digits
+	return h.made("duet-" + h.Name)
+}
+
+// made returns the host with its commands for the made host of this name.
+func (h Host) made(name string) Host {
+	replace := func(words []string) []string {
+		words = slices.Clone(words)
+		for i, word := range words {
+			words[i] = strings.ReplaceAll(word, placeholder, name)
+		}
+		return words
+	}
+	h.Made, h.Command, h.Start, h.Stop = name, replace(h.Command), replace(h.Start), replace(h.Stop)
+	return h
+}
+
+// checkMade records combinations of keys that make no host.
+func checkMade(t Table, h *Host) {
+	if !h.IsMade() {
+		for _, key := range []string{"stop", "per"} {
+			if _, is := t.Values[key]; is {
+				t.Wrong(key, "start beside it", "none")
+			}
+		}
+		return
+	}
+	if h.Per != PerSession {
+		return
+	}
+	for key, words := range map[string][]string{"command": h.Command, "start": h.Start} {
+		if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, placeholder) }) {
+			t.Wrong(key, `an argument with {host}, because each session has a host of its own (per = "session")`, "none")
+		}
+	}
 }
 
 // CommandLine returns the command of this machine that runs a program on the host.
@@ -77,18 +158,38 @@ func Hosts(getenv func(string) string) (map[string]Host, error) {
 	return c.Hosts, nil
 }
 
-// HostNamed returns a host of the user's configuration. The error is an [*UnknownHostError] if there
-// is none of that name.
+// HostNamed returns a host of the user's configuration, or the host of one session, such as box-3f2a9c for
+// [hosts.box]. The error is an [*UnknownHostError] if there is none of that name.
 func HostNamed(name string, getenv func(string) string) (Host, error) {
 	hosts, err := Hosts(getenv)
 	if err != nil {
 		return Host{}, err
 	}
+	return HostIn(hosts, name)
+}
+
+// HostIn is HostNamed for hosts that were read before.
+func HostIn(hosts map[string]Host, name string) (Host, error) {
 	h, ok := hosts[name]
+	if base, digits, is := cutInstance(name); !ok && is {
+		if h = hosts[base]; h.IsMade() && h.Per == PerSession {
+			return h.instance(digits), nil
+		}
+	}
 	if !ok {
 		return Host{}, &UnknownHostError{Name: name, Known: slices.Sorted(maps.Keys(hosts))}
 	}
 	return h, nil
+}
+
+// cutInstance cuts the name of a session's host, such as box-3f2a9c, into that of the configured host and its digits.
+func cutInstance(name string) (base, digits string, is bool) {
+	dash := strings.LastIndexByte(name, '-')
+	if dash < 1 {
+		return "", "", false
+	}
+	base, digits = name[:dash], name[dash+1:]
+	return base, digits, len(digits) == instanceDigits && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // AddHost returns the edit that adds a host to the user's file, as [Add] adds an agent.

@@ -392,12 +392,28 @@ func hostKeys() *schema {
 	return &schema{
 		most:   map[string]int{SourceUser: 1_000},
 		names:  []string{"devbox", "box"},
-		record: func() any { return &Host{Program: "duet-rpc"} },
+		record: func() any { return &Host{Program: "duet-rpc", Per: PerProject} },
+		check:  func(t Table, v any, _ string) { checkMade(t, v.(*Host)) },
 		rows: []row{
 			{
 				key: "command", kind: program(), to: at(func(h *Host) *[]string { return &h.Command }), required: "the command that runs others there",
-				example: []string{`["ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "devbox"]`, `["podman", "exec", "-i", "box"]`},
+				example: []string{`["ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=10", "devbox"]`, `["podman", "exec", "-i", "{host}"]`},
 				doc:     "The program and its arguments behind which a command line for the host stands. It must not ask anything.",
+			},
+			{
+				key: "start", kind: program(), to: at(func(h *Host) *[]string { return &h.Start }),
+				example: []string{"", `["podman", "run", "-d", "--name", "{host}", "image", "sleep", "infinity"]`},
+				doc: "The program and its arguments that make the host when a session is to begin on it and it is not there (docs/hosts.md). {host} " +
+					"in command, start and stop is the name of the made host, such as duet-box-1a2b3c4d. It may take 15 minutes, and runs on this machine.",
+			},
+			{
+				key: "stop", kind: program(), to: at(func(h *Host) *[]string { return &h.Stop }), example: []string{"", `["podman", "rm", "-f", "{host}"]`},
+				doc: "The program and its arguments that remove the made host: after `duet-rpc discard` of its session, and for `duet-rpc hosts stop NAME`.",
+			},
+			{
+				key: "per", kind: choice(PerProject, PerSession), to: at(func(h *Host) *string { return &h.Per }), example: []string{"", `"session"`},
+				doc: "With start: \"project\" makes one host for each project of this machine. \"session\" makes one for each session that begins " +
+					"with your files (`duet-rpc prompt --on NAME`); its name is NAME-3f2a9c or similar.",
 			},
 			{
 				key: "shell", kind: flag(), to: at(func(h *Host) *bool { return &h.Shell }), example: []string{"true", ""},

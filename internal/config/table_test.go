@@ -234,7 +234,7 @@ var notConfigured = []string{
 	"Config.WaitingGates", "Config.WorktreesWait", "Config.Untrusted", "Config.Notes", "Config.projectFile", "Config.origins", "Config.waiting",
 	"Config.Budget.Turn.Turns", "Config.Budget.Session.Rounds", "Config.Budget.Session.Repeats", "Config.Budget.Day.Rounds", "Config.Budget.Day.Repeats",
 	"Agent.Name", "Agent.Source", "Agent.Trusted", "Agent.FromProject", "Agent.Available", "Agent.Path", "Agent.CLI",
-	"Host.Name", "Rule.Source", "Rule.File", "Rule.Line", "Build.Definition.Source", "Gate.Definition.Source", "Trigger.FromProject", "Trigger.File", "Trigger.Line",
+	"Host.Name", "Host.Of", "Host.Made", "Rule.Source", "Rule.File", "Rule.Line", "Build.Definition.Source", "Gate.Definition.Source", "Trigger.FromProject", "Trigger.File", "Trigger.Line",
 }
 
 // Each field of a record is set by exactly one row.

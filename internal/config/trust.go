@@ -12,9 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/gofrs/flock"
 )
 
 // This file stores which configuration files of projects the user trusts.

@@ -9,9 +9,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // newStore returns an empty store, in a directory whose name is free of links.

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -34,10 +35,12 @@ import (
 // Away is the repository of this machine for sessions that begin on a host with its files. It sends them there, and
 // brings the work of such a session back. Its errors of the domain are for the user.
 type Away struct {
-	repo *worktree.Repository
-	host *hubprocess.Host
-	from string // names the repository
-	sub  string // the project's directory below its top, with a slash before it; "": the top
+	repo    *worktree.Repository
+	host    *hubprocess.Host
+	isFresh bool   // the host was made for the session that begins
+	refused string // the session that could not begin
+	from    string // names the repository
+	sub     string // the project's directory below its top, with a slash before it; "": the top
 }
 
 // OpenAway opens the repository of this machine's project for the host of the settings.
@@ -68,6 +71,63 @@ func OpenAway(ctx context.Context, s *hubprocess.Settings) (*Away, error) {
 	return a, nil
 }
 
+// BeginAway opens the repository for a session that is to begin on the host of the settings, and sends the files there,
+// as [Away.Send] does. If each session has such a host of its own, BeginAway makes it, and the settings have its name from then
+// on.
+func BeginAway(ctx context.Context, s *hubprocess.Settings, params *protocol.StartParams) (a *Away, sent worktree.Sent, err error) {
+	h, err := config.HostNamed(s.Host, os.Getenv)
+	if err != nil {
+		return nil, sent, err
+	}
+	params.SessionUUID = sessionOf(*params)
+	isOwn := h.NeedsSession()
+	if isOwn {
+		s.Host = h.ForSession(params.SessionUUID).Name
+	}
+	if a, err = OpenAway(ctx, s); err != nil {
+		return nil, sent, err
+	}
+	if isOwn {
+		_, known, err := a.repo.Away(params.SessionUUID) // then this is a start that is sent again
+		if err != nil {
+			return nil, sent, hub.WorktreeError(err)
+		}
+		a.isFresh = !known
+	}
+	if a.isFresh {
+		if err := a.host.Make(ctx, true); err != nil {
+			return nil, sent, domain.Errorf(domain.KindUnavailable, "%s: %v", a.host.Name, err)
+		}
+	}
+	if sent, err = a.Send(ctx, params); err != nil && a.isFresh {
+		_ = a.host.Remove(context.WithoutCancel(ctx)) // nothing is there
+	}
+	return a, sent, err
+}
+
+// sessionOf returns the UUID of the session that is to begin: the same one for a start that is sent again with its start_id.
+func sessionOf(params protocol.StartParams) string {
+	switch {
+	case params.SessionUUID != "":
+		return params.SessionUUID
+	case params.StartID != "":
+		return uuid.NewSHA1(uuid.NameSpaceOID, []byte(params.StartID)).String()
+	}
+	return uuid.NewString()
+}
+
+// Refuse notes that the session, by its UUID, could not begin.
+func (a *Away) Refuse(id string) { a.refused = id }
+
+// Close removes the host that was made for a session, and what is known here of the session, if it was refused.
+func (a *Away) Close(ctx context.Context) {
+	if !a.isFresh || a.refused == "" {
+		return
+	}
+	_, _ = a.repo.Forget(ctx, a.refused)
+	_ = a.host.Remove(ctx) // `duet-rpc hosts` lists one that stays
+}
+
 // AwayOf is OpenAway for a session on the host. It returns nil if the session did not begin with files of this
 // machine.
 func AwayOf(ctx context.Context, s *hubprocess.Settings, session protocol.Turn) (*Away, error) {
@@ -86,6 +146,14 @@ func AwayOf(ctx context.Context, s *hubprocess.Settings, session protocol.Turn) 
 
 // transfer runs a transfer, and once more if the host had no duet-rpc and has it now.
 func (a *Away) transfer(ctx context.Context, do func(worktree.Line) error) error {
+	return a.transferTo(ctx, func(ctx context.Context) error {
+		_, err := a.host.Describe(ctx)
+		return err
+	}, do)
+}
+
+// transferTo is transfer, and reach what it does after a transfer that failed.
+func (a *Away) transferTo(ctx context.Context, reach func(context.Context) error, do func(worktree.Line) error) error {
 	line := func() worktree.Line {
 		return worktree.Line{
 			Host: a.host.Name, Receive: a.host.CommandLine("receive", "--from", a.from, "--below", a.sub), Upload: a.host.CommandLine("upload"),
@@ -97,10 +165,10 @@ func (a *Away) transfer(ctx context.Context, do func(worktree.Line) error) error
 	if !is {
 		return orWorktreeError(err)
 	}
-	if _, err := a.host.Describe(ctx); err != nil { // it says best what is wrong with a host, and copies this program there
+	if err := reach(ctx); err != nil { // it says best what is wrong with a host, and copies this program there
 		return err
 	}
-	if a.host.Program != before {
+	if a.host.Program != before || a.host.IsMade() { // it may have been made meanwhile
 		if err = do(line()); !errors.As(err, &failed) {
 			return orWorktreeError(err)
 		}
@@ -136,8 +204,11 @@ func (a *Away) Send(ctx context.Context, params *protocol.StartParams) (sent wor
 	if err != nil {
 		return sent, hub.WorktreeError(err)
 	}
-	err = a.transfer(ctx, func(line worktree.Line) (err error) {
-		sent, err = a.repo.Send(ctx, line, id, params.Attempts)
+	err = a.transferTo(ctx, a.host.Reach, func(line worktree.Line) (err error) {
+		first := sent
+		if sent, err = a.repo.Send(ctx, line, id, params.Attempts); first.Commit == sent.Commit && first.Commit != "" {
+			sent = first // which alone says what was not committed
+		}
 		return err
 	})
 	if err != nil {
@@ -280,8 +351,36 @@ func (a *Away) Discard(
 	if r, err = discard(isLanded); err != nil {
 		return r, err
 	}
-	r.Ref, err = a.repo.Forget(ctx, session.SessionUUID)
+	if r.Ref, err = a.repo.Forget(ctx, session.SessionUUID); err == nil {
+		a.removeHost(ctx, &r)
+	}
 	return r, err
+}
+
+// DiscardFetched deletes what came here of the session id, whose host is gone. Work that is not landed stays in the returned ref.
+func (a *Away) DiscardFetched(ctx context.Context, id string) (r protocol.DiscardResult, err error) {
+	r.Ref, err = a.repo.Drop(ctx, id)
+	return r, orWorktreeError(err)
+}
+
+// removeHost removes the host that was made for a discarded session, unless it has other sessions.
+func (a *Away) removeHost(ctx context.Context, r *protocol.DiscardResult) {
+	if a.host.Of == "" || len(a.host.Stop) == 0 {
+		return
+	}
+	r.Host = protocol.HostKept
+	its, err := a.host.Look(ctx)
+	if err == nil && its.Sessions > 1 {
+		return
+	}
+	if err == nil {
+		err = a.host.Remove(context.WithoutCancel(ctx)) // ctx may end with the connection to the host
+	}
+	if err != nil {
+		r.HostError = err.Error()
+		return
+	}
+	r.Host = protocol.HostRemoved
 }
 
 // mostTranscript is how many bytes the copy of a transcript has at most: an agent can get them with a prompt.
@@ -334,32 +433,15 @@ func (e *editorProcess) take(m *frame.Message) func(ctx context.Context) []byte 
 // away returns what this process does itself for sessions on the host, over lines of its own.
 func (e *editorProcess) away() handlers.Away {
 	return handlers.Away{
-		Start: func(ctx context.Context, params protocol.StartParams) (started protocol.Started, err error) {
-			a, err := OpenAway(ctx, e.settings)
-			if err != nil {
-				return started, err
-			}
-			if _, err := a.Send(ctx, &params); err != nil {
-				return started, err
-			}
-			err = e.onLine(ctx, func(c *client.Client) (err error) {
-				if started, _, err = hubclient.SessionStart(ctx, c, params); err != nil {
-					return err
-				}
-				if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil { // otherwise the next fetch notes it
-					_ = a.Note(ctx, session)
-				}
-				return nil
-			})
-			return started, err
-		},
+		Start: e.startAway,
 		Land: func(ctx context.Context, params protocol.LandParams) (r protocol.LandResult, err error) {
 			err = e.onLine(ctx, func(c *client.Client) error {
 				session, _, err := hubclient.Turn(ctx, c, string(params.Session))
 				if err != nil {
 					return err
 				}
-				a, err := AwayOf(ctx, e.settings, session)
+				_, there, _ := e.host()
+				a, err := AwayOf(ctx, there, session)
 				switch {
 				case err != nil:
 				case a == nil:
@@ -383,7 +465,8 @@ func (e *editorProcess) away() handlers.Away {
 					r, _, err := hubclient.SessionDiscard(ctx, c, p)
 					return r, err
 				}
-				a, err := AwayOf(ctx, e.settings, session)
+				_, there, _ := e.host()
+				a, err := AwayOf(ctx, there, session)
 				switch {
 				case err != nil:
 				case a == nil:
@@ -393,15 +476,68 @@ func (e *editorProcess) away() handlers.Away {
 				}
 				return err
 			})
+			if r.Host == protocol.HostRemoved {
+				e.leaveHost()
+			}
 			return r, err
 		},
 	}
 }
 
-// onLine runs a function with a connection to the daemon on the host. An error of that daemon becomes that of the
-// answer.
+// startAway starts a session on the host with the files of this machine. If each session has a host of its own, this process
+// works on that of its first one from then on: its subscriptions are there.
+func (e *editorProcess) startAway(ctx context.Context, params protocol.StartParams) (started protocol.Started, err error) {
+	configured, err := config.HostNamed(e.settings.Host, os.Getenv)
+	if err != nil {
+		return started, err
+	}
+	isOwn := configured.NeedsSession()
+	if isOwn {
+		e.beginning.Lock()
+		defer e.beginning.Unlock()
+	}
+	own := *e.settings
+	params.SessionUUID = sessionOf(params)
+	if h, _, _ := e.host(); isOwn && h != nil && configured.ForSession(params.SessionUUID).Name != h.Name {
+		return started, domain.Errorf(domain.KindUnavailable, "this process works on %s, the %s of its first session: begin another in a process of its own, "+
+			"with --host %s; --host %s begins one beside it", h.Name, configured.Name, configured.Name, h.Name)
+	}
+	a, _, err := BeginAway(ctx, &own, &params)
+	if err != nil {
+		return started, err
+	}
+	err = onLine(ctx, &own, func(c *client.Client) (err error) {
+		if started, _, err = hubclient.SessionStart(ctx, c, params); err != nil {
+			return err
+		}
+		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil { // otherwise the next fetch notes it
+			_ = a.Note(ctx, session)
+		}
+		return nil
+	})
+	if errors.As(err, new(*jsonrpc2.Error)) {
+		a.Refuse(params.SessionUUID)
+		a.Close(context.WithoutCancel(ctx))
+		return started, err
+	}
+	if isOwn { // also if the answer was lost: it may have begun
+		err = errors.Join(err, e.useHost(&own))
+	}
+	return started, err
+}
+
 func (e *editorProcess) onLine(ctx context.Context, do func(c *client.Client) error) error {
-	h, err := e.settings.Remote()
+	_, there, err := e.host()
+	if err != nil {
+		return domain.Errorf(domain.KindUnavailable, "%v", err)
+	}
+	return onLine(ctx, there, do)
+}
+
+// onLine runs a function with a connection to the daemon on the host of the settings. An error of that daemon becomes that of
+// the answer.
+func onLine(ctx context.Context, s *hubprocess.Settings, do func(c *client.Client) error) error {
+	h, err := s.Remote()
 	if err != nil {
 		return err
 	}
@@ -469,15 +605,19 @@ func (k *keeper) event(params []byte) {
 
 // keep fetches the work of a session that began with the files of this machine.
 func (e *editorProcess) keep(ctx context.Context, session string) error {
-	own := *e.settings
+	h, there, err := e.host()
+	if err != nil {
+		return nil
+	}
+	own := *there
 	own.Host, own.Root = "", own.Here
 	p, err := own.Project()
 	if err != nil || !slices.ContainsFunc(worktree.SessionsAway(p.Root), func(x worktree.Session) bool {
-		return x.ID == session && x.Host == e.remote.Name
+		return x.ID == session && x.Host == h.Name
 	}) {
 		return nil
 	}
-	a, err := OpenAway(ctx, e.settings)
+	a, err := OpenAway(ctx, there)
 	if err != nil {
 		return err
 	}

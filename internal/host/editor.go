@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,21 +155,56 @@ type editorProcess struct {
 	exit     func(status int) // ends the process at once; nil: it ends without a limit
 	direct   bool             // the editor is served without a relay until it needs a daemon
 
-	remote *hubprocess.Host // of the project; nil: this machine
-
 	relay *relay.Relay // nil while the editor is served directly
 	rest  *time.Timer  // calls restMemory
 
 	wasJoined atomic.Bool
 
-	mu      sync.Mutex // guards the fields below
-	failure error      // why no hub is available; nil: unknown, or one is
-	failed  time.Time  // when a daemon failed to start, if that is the reason
+	beginning sync.Mutex // held while a session begins on a host of its own
+
+	mu      sync.Mutex           // guards the fields below
+	there   *hubprocess.Settings // those of a session's own host, once one has begun; nil: settings
+	remote  *hubprocess.Host     // of the project; nil: this machine, or awaited
+	awaited error                // why there is no host yet: each session has its own
+	failure error                // why no hub is available; nil: unknown, or one is
+	failed  time.Time            // when a daemon failed to start, if that is the reason
 }
 
 func newEditorProcess(s *hubprocess.Settings, log *logging.Log) (*editorProcess, error) {
 	remote, err := s.Remote()
+	if needs := new(hubprocess.NeedsSessionError); errors.As(err, &needs) {
+		return &editorProcess{settings: s, log: log, awaited: needs}, nil
+	}
 	return &editorProcess{settings: s, log: log, remote: remote}, err
+}
+
+// host returns the host of the project, nil for this machine, with its settings. The error says that no session has begun on a
+// host of its own yet.
+func (e *editorProcess) host() (*hubprocess.Host, *hubprocess.Settings, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.remote, cmp.Or(e.there, e.settings), e.awaited
+}
+
+// useHost makes the host of a session, by its settings, that of this process.
+func (e *editorProcess) useHost(there *hubprocess.Settings) error {
+	h, err := there.Remote()
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.there, e.remote, e.awaited = there, h, nil
+	return nil
+}
+
+// leaveHost has the next session begin on another host of its own, because that of the last one is removed.
+func (e *editorProcess) leaveHost() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.there != nil {
+		e.there, e.remote, e.awaited = nil, nil, &hubprocess.NeedsSessionError{Name: e.settings.Host}
+	}
 }
 
 // run relays the editor at the other end of a transport until it leaves or ctx ends.
@@ -191,9 +227,10 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: early.isLong,
 		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: restMemory,
 	}
-	if e.remote != nil {
+	if e.settings.Host != "" {
+		line := &hubprocess.Host{Host: config.Host{Name: e.settings.Host}}
 		opts.Patience, opts.GiveUp = hubprocess.LineWithin, 2*e.settings.AnswerWithin
-		opts.Lost, opts.Broken = e.remote.Lost(), e.remote.Broke()
+		opts.Lost, opts.Broken = line.Lost(), line.Broke()
 		opts.HubFrame = client.DefaultMaxFrame // a host is third-party
 		opts.Take = e.take
 		keep := newKeeper(e)
@@ -223,7 +260,7 @@ const startAgainAfter = time.Second
 // editor needs it.
 func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 	wanted := relay.Wanted(ctx) || len(e.settings.Listen) > 0 // which are for other clients
-	if e.remote != nil {
+	if e.settings.Host != "" {
 		return e.connectHost(ctx, wanted)
 	}
 	for {
@@ -284,10 +321,17 @@ func (e *editorProcess) connectHost(ctx context.Context, wanted bool) (server.Tr
 	case e.wasJoined.Load():
 		start = hubprocess.StartUnlessStopped
 	}
-	t, err := e.remote.Connect(ctx, start)
+	h, _, err := e.host()
+	if err != nil {
+		if !wanted {
+			return nil, relay.ErrDormant
+		}
+		return nil, e.unavailable(err)
+	}
+	t, err := h.Connect(ctx, start)
 	switch {
 	case err == nil:
-		e.log.Info("attached to the daemon on a host", "host", e.remote.Name)
+		e.log.Info("attached to the daemon on a host", "host", h.Name)
 		e.noteFailure(nil, time.Time{})
 		e.wasJoined.Store(true)
 		e.rest.Reset(restAfter)
@@ -368,8 +412,8 @@ func (e *editorProcess) issues() (issues []string) {
 
 // whySilent describes a hub that was joined and does not answer.
 func (e *editorProcess) whySilent() string {
-	if e.remote != nil {
-		return e.remote.Silent()
+	if h, _, _ := e.host(); h != nil {
+		return h.Silent()
 	}
 	p, err := e.settings.Project()
 	if err != nil {

@@ -2,6 +2,7 @@ package hubprocess
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -98,15 +99,16 @@ type known struct {
 	Command []string     `json:"command"` // of the host then
 	Program string       `json:"program"` // the copy of this program; "": the configured one is there
 	Seen    *Description `json:"seen,omitempty"`
-	At      time.Time    `json:"at"`     // of Seen
-	Failed  bool         `json:"failed"` // the last request that ends with its answer
+	At      time.Time    `json:"at"`             // of Seen
+	Failed  bool         `json:"failed"`         // the last request that ends with its answer
+	Made    *Made        `json:"made,omitempty"` // the host, if it was made and not removed since
 }
 
 func (h *Host) knownFile() (string, error) { return h.stateFile(".json") }
 
 func (h *Host) stateFile(suffix string) (string, error) {
 	home, err := project.StateHome(os.Getenv)
-	return filepath.Join(home, "hosts", h.Name+suffix), err
+	return filepath.Join(home, "hosts", cmp.Or(h.Host.Made, h.Name)+suffix), err
 }
 
 // kept is the last list of the host's sessions.
@@ -142,14 +144,17 @@ func (h *Host) Kept() (json.RawMessage, time.Time) {
 	return k.List, k.At
 }
 
-// recall returns what was seen of the host; the zero value if nothing was, or its command has changed.
+// recall returns what was seen of the host: nothing but its making if its command has changed.
 func (h *Host) recall() (k known) {
 	path, err := h.knownFile()
 	if err != nil {
 		return known{}
 	}
-	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, &k) != nil || !slices.Equal(k.Command, h.Command) {
+	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, &k) != nil {
 		return known{}
+	}
+	if !slices.Equal(k.Command, h.Command) {
+		return known{Made: k.Made}
 	}
 	return k
 }

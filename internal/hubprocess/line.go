@@ -113,6 +113,7 @@ type Host struct {
 	settings *Settings
 	copied   string // the last copy of this program there, perhaps of another build; "": none is known
 	root     string // as the host gets it
+	here     string // the root of the project of this machine for which it is made
 	process  *client.Process
 	said     *said
 
@@ -135,20 +136,29 @@ func (s *Settings) Remote() (*Host, error) {
 // On is Remote for a host of the user's configuration.
 func (s *Settings) On(h config.Host) (*Host, error) {
 	here, below := "", ""
-	if s.Root == "" {
-		own := *s
-		own.Host, own.Root = "", s.Here
-		p, err := own.Project()
+	project := ""
+	if s.Root == "" || h.IsMade() {
+		p, err := s.here()
 		if err != nil {
 			return nil, err
 		}
+		project = p.Root
 		here = filepath.ToSlash(p.Root)
 		if repo, found := git.Find(p.Root); found { // a clone there has the whole repository
 			top := filepath.ToSlash(repo.Top)
 			here, below = top, strings.TrimPrefix(here, top)
 		}
 	}
-	host := &Host{Host: h, settings: s, root: path.Join(h.Root(s.Root, here), below), said: &said{}}
+	switch {
+	case h.NeedsSession():
+		return nil, &NeedsSessionError{Name: h.Name, Known: s.instances(h.Name)}
+	case h.IsMade() && h.Of == "":
+		h = h.ForProject(project)
+	}
+	if s.Root != "" {
+		below = ""
+	}
+	host := &Host{Host: h, settings: s, root: path.Join(h.Root(s.Root, here), below), here: project, said: &said{}}
 	host.use(h.Program)
 	if copied := host.recall().Program; copied != "" {
 		self, err := os.Executable()
@@ -199,8 +209,25 @@ func (h *Host) Dial(ctx context.Context, start Start, opts ...client.Option) (*c
 	return c, err
 }
 
-// Connect makes a line and connects it to the daemon there. The error is a [*LineError] if that fails.
-func (h *Host) Connect(ctx context.Context, start Start) (server.Transport, error) {
+// Connect makes a line and connects it to the daemon there. With [StartAlways] it makes the host if that is made for a
+// project and is not there. The error is a [*LineError] if that fails.
+func (h *Host) Connect(ctx context.Context, start Start) (t server.Transport, err error) {
+	reach := func() error {
+		t, err = h.connect(ctx, start)
+		return err
+	}
+	switch start {
+	case StartAlways:
+		err = h.orMade(ctx, reach)
+	case StartIfUsed:
+		err = h.orGone(reach())
+	default:
+		err = reach()
+	}
+	return t, err
+}
+
+func (h *Host) connect(ctx context.Context, start Start) (server.Transport, error) {
 	request := connectRequest{Start: start, Notices: h.settings.Notice != nil, Environment: clientenv.Only(os.Environ(), h.EnvFrom)}
 	var answer connectAnswer
 	t, err := h.askOwn(ctx, connectMethod, request, func() (string, int) { return answer.Version, answer.Protocol }, &answer)

@@ -9,4 +9,6 @@ import (
 
 func ownSession() *syscall.SysProcAttr { return nil }
 
+func endWithChildren(*exec.Cmd) {}
+
 func detach(*exec.Cmd) {}

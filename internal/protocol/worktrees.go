@@ -65,7 +65,15 @@ type DiscardResult struct {
 	Ref        string `json:"ref,omitempty" doc:"The git ref that keeps the work that was not landed: git branch NAME REF brings it back. Absent: there was none."`
 	BranchKept bool   `json:"branch_kept,omitempty" doc:"The branch stays, because another working tree has it checked out."`
 	Cleanup    string `json:"cleanup_error,omitempty" doc:"Why the configured cleanup command failed. The worktree is deleted all the same."`
+	Host       string `json:"host,omitempty" doc:"Of a host that was made for the session: removed, or kept because it has other sessions or host_error. Absent: there was none."`
+	HostError  string `json:"host_error,omitempty" doc:"Why the host was not removed, with the command that removes it. The worktree is deleted all the same."`
 }
+
+// The values of DiscardResult.Host.
+const (
+	HostRemoved = "removed"
+	HostKept    = "kept"
+)
 
 // A WorktreeError is the data of an error of session.land, session.discard and session.delete.
 type WorktreeError struct {

@@ -456,6 +456,14 @@ func (r *Repository) Forget(ctx context.Context, id string) (ref string, err err
 	return "", os.RemoveAll(g.dir)
 }
 
+// Drop is Forget for a worktree whose host is gone: only the returned ref stays, of work that was fetched and is not landed.
+func (r *Repository) Drop(ctx context.Context, id string) (ref string, err error) {
+	if ref, err = r.Forget(ctx, id); err != nil || ref == "" {
+		return ref, err
+	}
+	return ref, os.RemoveAll(r.awayDir(id))
+}
+
 // An Author is who makes a commit.
 type Author struct{ Name, Email string }
 

@@ -1095,6 +1095,10 @@ export type DiscardResult = {
   branch_kept?: boolean;
   /** Why the configured cleanup command failed. The worktree is deleted all the same. */
   cleanup_error?: string;
+  /** Of a host that was made for the session: removed, or kept because it has other sessions or host_error. Absent: there was none. */
+  host?: string;
+  /** Why the host was not removed, with the command that removes it. The worktree is deleted all the same. */
+  host_error?: string;
 };
 
 export type DiscardedAttempt = {
@@ -1107,6 +1111,10 @@ export type DiscardedAttempt = {
   branch_kept?: boolean;
   /** Why the configured cleanup command failed. The worktree is deleted all the same. */
   cleanup_error?: string;
+  /** Of a host that was made for the session: removed, or kept because it has other sessions or host_error. Absent: there was none. */
+  host?: string;
+  /** Why the host was not removed, with the command that removes it. The worktree is deleted all the same. */
+  host_error?: string;
   /** Why the worktree stays. */
   error?: string;
 };

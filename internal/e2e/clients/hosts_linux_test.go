@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -208,4 +209,68 @@ func TestFilesOverSSH(t *testing.T) {
 	p.presses("\x04")
 	assert.Zero(t, p.status())
 	assert.Contains(t, s.Run("session", "list"), "1@devbox")
+}
+
+// Each session has a container of its own, which Podman makes of this machine's files and removes: the recipe of
+// docs/hosts.md. The user talks in one, lands its work and discards it.
+func TestASessionInItsOwnContainer(t *testing.T) {
+	podman, err := exec.LookPath("podman")
+	if err != nil {
+		t.Skip("podman is not installed")
+	}
+	if out, err := exec.Command(podman, "run", "--rm", "--rootfs", "/:O", "true").CombinedOutput(); err != nil {
+		t.Skipf("podman runs no container here: %s", out) // also on some machines for tests
+	}
+	s := e2e.NewSite(e2e.Parallel(t), `[hosts.box]
+command = ["podman", "exec", "-i", "{host}"]
+start = ["podman", "run", "-d", "--name", "{host}", "--rootfs", "/:O", "sleep", "infinity"]
+stop = ["podman", "rm", "-f", "-t", "0", "{host}"]
+directory = "/src"
+per = "session"
+`)
+	git := func(args ...string) string {
+		cmd := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@localhost", "-C", s.Root}, args...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return strings.TrimSpace(string(out))
+	}
+	e2e.WriteFile(t, filepath.Join(s.Root, "a"), "1\n")
+	git("init", "-q", "-b", "main")
+	git("add", ".")
+	git("commit", "-q", "-m", "first")
+	made := func() []string {
+		return slices.DeleteFunc(strings.Fields(s.Run("hosts", "--names")), func(name string) bool { return name == "box" })
+	}
+	containers := func(name string) string {
+		out, err := exec.Command(podman, "ps", "--quiet", "--all", "--filter", "name=^duet-"+name+"$").Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	t.Cleanup(func() {
+		for _, name := range made() {
+			_ = exec.Command(podman, "rm", "-f", "-t", "0", "duet-"+name).Run()
+		}
+	})
+
+	p := startTalk(s, t, "prompt")
+	p.sees("/help lists", idleFooter)
+	p.presses("/on box\r", "has the commit", ":/src/project · /help lists", idleFooter)
+	require.Len(t, made(), 1)
+	name := made()[0]
+	assert.NotEmpty(t, containers(name))
+	p.presses("write it\r", "? Write demo.txt", "[?] Keys: ")
+	p.presses("y", "I wrote demo.txt", idleFooter)
+	p.presses("/land patch\r", "landed without a commit: 1 file", idleFooter)
+	assert.Equal(t, "?? demo.txt", git("status", "--short"))
+	p.presses("/discard\r", "Discard the worktree with this work?")
+	p.presses("y\r", name+" is removed", "/help lists", idleFooter)
+	assert.Empty(t, containers(name))
+	assert.Empty(t, made())
+
+	// Without a prompt there is no session, and the container goes.
+	p.presses("/on box\r", "has your commit and 1 file", ":/src/project · /help lists", idleFooter)
+	require.Len(t, made(), 1)
+	p.presses("\x04")
+	assert.Zero(t, p.status())
+	assert.Empty(t, made())
 }

@@ -206,6 +206,75 @@ func TestEditorSendsItsFiles(t *testing.T) {
 	e2e.Leave(c, here)
 }
 
+// If each session has a host of its own, an editor's process begins one session there, and after that is discarded the next
+// one on another host.
+func TestEditorsSessionHasItsOwnHost(t *testing.T) {
+	f, git := newSendingSite(e2e.Parallel(t))
+	f.Agents(fmt.Sprintf(`[hosts.box]
+command = ["sh", "-c", 'cd %[1]s/boxes/"$0" || exit; unset XDG_STATE_HOME XDG_CONFIG_HOME; HOME=$PWD; export HOME; exec "$@"', "{host}"]
+start = ["mkdir", "-p", "%[1]s/boxes/{host}"]
+stop = ["sh", "-c", 'cd %[1]s/boxes/"$0" && { unset XDG_STATE_HOME; HOME=$PWD %[2]s --root %[3]s daemon stop; rm -rf "$PWD"; }', "{host}"]
+directory = "there"
+program = %[2]q
+per = "session"
+`, f.Home, e2e.Program, "there/"+filepath.Base(f.Root)))
+	boxes := func() []string {
+		found, err := filepath.Glob(filepath.Join(f.Home, "boxes", "*"))
+		require.NoError(t, err)
+		return found
+	}
+	over := *f.Site
+	over.Args = nil
+	l := over.Launch()
+	l.Dir, l.Args = f.Root, []string{"--host", "box"}
+	f.Clients.Add(1)
+	c := e2e.NewClient(l.Start(t))
+	assert.ErrorContains(t, c.Try("session.list", map[string]any{}, nil), "each session has a box of its own")
+	assert.Empty(t, boxes())
+
+	start := map[string]any{"prompt": "write it", "send": true, "mode": "acceptEdits", "start_id": "3e2c2f3a-0a55-4d62-bd8c-6a1d55b6d0a1"}
+	var started struct {
+		Turn    string `json:"turn_uuid"`
+		Session int64  `json:"session"`
+	}
+	c.Call("session.start", start, &started)
+	c.Call("session.start", start, &started) // sent again, it is the same session
+	assert.Len(t, boxes(), 1)
+	another := map[string]any{"prompt": "write it", "send": true}
+	assert.ErrorContains(t, c.Try("session.start", another, nil), "this process works on box-")
+	completes := func() {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var r struct {
+				Turn struct {
+					State string `json:"state"`
+				} `json:"turn"`
+			}
+			c.Call("turn.get", map[string]any{"turn": started.Turn}, &r)
+			return r.Turn.State == "completed"
+		}, e2e.Watchdog, e2e.PollEvery)
+	}
+	completes()
+	session := map[string]any{"session": strconv.FormatInt(started.Session, 10)}
+	c.Call("session.land", session, nil)
+	assert.FileExists(t, filepath.Join(f.Root, "demo.txt"))
+	var discarded struct {
+		Host string `json:"host"`
+	}
+	c.Call("session.discard", session, &discarded)
+	assert.Equal(t, "removed", discarded.Host)
+	assert.Empty(t, boxes())
+
+	another["mode"] = "acceptEdits"
+	c.Call("session.start", another, &started)
+	completes()
+	assert.Len(t, boxes(), 1)
+	c.Call("session.discard", map[string]any{"session": strconv.FormatInt(started.Session, 10), "force": true}, &discarded)
+	assert.Empty(t, boxes())
+	assert.Contains(t, git("for-each-ref", "--format=%(refname)"), "refs/duet/hosts/", "what did not land is kept")
+	e2e.Leave(c)
+}
+
 // The line is cut in the middle of each of its parts: then nothing is landed or all is, and the next attempt
 // lands it.
 func TestLandingOverABrokenLine(t *testing.T) {
