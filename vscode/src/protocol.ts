@@ -552,7 +552,9 @@ export type AttemptAgent = {
 
 export type AttemptsParams = {
   /** The session of one of the attempts. */
-  session: string | number;
+  session?: string | number;
+  /** The id that all of them have, instead of a session. */
+  attempts?: string;
   /** Also return the patch of each attempt. */
   patch?: boolean;
 };
@@ -2527,6 +2529,8 @@ export type StartParams = {
   worktree?: boolean;
   /** With worktree: the commit or branch that the worktree begins with. Absent: the commit that is checked out. */
   worktree_base?: string;
+  /** With worktree: a UUID that the client chooses for several attempts at the same prompt, which it starts one by one, perhaps on several hosts. attempt.list compares those with the same one. */
+  attempts?: string;
   /** Of an editor's process with --host alone: sends the commit and the files of the project on this machine to the host first, and the agent works in a worktree there that begins with them. session.land and session.discard bring its work here. */
   send?: boolean;
   /** Only store the prompt. session.prompt sends it. */
