@@ -38,6 +38,9 @@ func (s *settings) chosenAgents(list []string, mode string) (agents []chosenAgen
 		if name == "" || isAway && host == "" {
 			return nil, fmt.Errorf("--agents: %q has no agent's name: write claude,codex or claude=MODEL,claude=OTHER or claude@HOST", strings.Join(list, ","))
 		}
+		if !isAway && s.Host == "" {
+			name, host = s.hostOfAgent(name)
+		}
 		agents = append(agents, chosenAgent{protocol.AttemptAgent{Agent: name, Model: model, Mode: mode}, host})
 	}
 	return agents, nil
