@@ -280,7 +280,7 @@ func newAttempts(s *settings) *cobra.Command {
 		Use: "attempts [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Compare the attempts of several agents at one prompt",
 		Long:    attemptsHelp + hubStatusHelp,
-		Example: "  duet-rpc attempts\n  duet-rpc attempts 12 --patch",
+		Example: "  duet-rpc attempts\n  duet-rpc attempts 12 --patch\n  duet-rpc attempts 1@devbox",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()

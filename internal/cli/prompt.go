@@ -61,7 +61,8 @@ clients, and the turn goes on if you interrupt the command.
 
 With --json each event is a line of JSON on standard output. The last line is
 {"kind":"result",…} with session, turn, state, text, usage and cost_usd, or
-{"kind":"error","message":…}. With --agents, each attempt has such a line. --background
+{"kind":"error","message":…}. With --agents, each attempt has such a line, and claude@devbox
+is an agent on a host, which begins with your files as with --on. --background
 prints the started turn alone, and --wait the result alone. --output-schema FILE asks
 for an answer that is JSON of that schema, checks it, and asks once more if it does not
 fit; -o FILE writes the last message, or that JSON, to a file.
