@@ -239,9 +239,9 @@ func (w *attempting) goOn(ctx context.Context, c *client.Client, at *turn.Place)
 
 // group returns the attempts for a comparison.
 func (w *attempting) group(members []turn.Member) (*group, error) {
-	g := &group{settings: w.settings, id: w.id, attempts: attemptsOf{Session: protocol.Ref(members[0].ID)}}
+	g := &group{settings: w.settings, id: w.id, attempts: protocol.AttemptsParams{Session: protocol.Ref(members[0].ID)}}
 	if w.id != "" {
-		g.attempts = attemptsOf{Attempts: w.id}
+		g.attempts = protocol.AttemptsParams{Attempts: w.id}
 	}
 	return g, g.read(w.ctx, false)
 }
