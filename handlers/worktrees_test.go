@@ -322,4 +322,15 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 
 	alone := c.launch(`{"query":"alone"}`)
 	assert.Equal(t, "no_attempts", c.fail("attempt.list", `{"session":"`+alone+`"}`).Data["kind"])
+
+	// A client may also start them one by one, with an id that it chooses.
+	const chosenID = "7a1c7a2f-3a51-4d0f-9a8e-0b1f5f7d3c11"
+	assert.Equal(t, "worktree", c.fail("session.start", `{"prompt":"x","attempts":"`+chosenID+`"}`).Data["param"])
+	assert.Equal(t, "attempts", c.fail("session.start", `{"prompt":"x","worktree":true,"attempts":"x"}`).Data["param"])
+	assert.Equal(t, "no_attempts", c.fail("attempt.list", `{"attempts":"`+chosenID+`"}`).Data["kind"])
+	mine := answer[protocol.Started](c, "session.start", `{"prompt":"x","worktree":true,"draft":true,"attempts":"`+chosenID+`"}`)
+	listed := answer[protocol.AttemptsResult](c, "attempt.list", `{"attempts":"`+chosenID+`"}`)
+	require.Len(t, listed.Attempts, 1)
+	assert.Equal(t, mine.SessionUUID, listed.Attempts[0].SessionUUID)
+	assert.Equal(t, domain.Draft, listed.Attempts[0].State)
 }

@@ -272,7 +272,10 @@ type Launch struct {
 // Askable returns an error if an agent cannot report about itself: it is not installed, or
 // speaks another protocol.
 func Askable(a config.Agent) error {
+	there, host := a.OnHost()
 	switch {
+	case host != "":
+		return fmt.Errorf("%s works on the host %s: ask there with duet-rpc --host %s agents check %s", a.Name, host, host, there)
 	case a.Driver != config.DriverACP:
 		return fmt.Errorf("%s has the driver %q; only agents that speak the Agent Client Protocol can be asked", a.Name, a.Driver)
 	case a.CLI != "":

@@ -316,6 +316,8 @@ func stateOf(a listed) (state, todo string) {
 	switch {
 	case !a.Trusted:
 		return "not trusted", "look at it with `duet-rpc trust`"
+	case a.Host != "":
+		return "on " + a.Host, ""
 	case a.CLI != "":
 		return "needs adapter", fmt.Sprintf("%s (%s alone does not speak the Agent Client Protocol)", a.Install, term.Quoted(a.CLI))
 	case !a.Available:

@@ -98,7 +98,7 @@ func (w *attempting) startOnHosts(hosts []string) (err error) {
 		}
 		draft, err := w.draft(p, starts[i])
 		if err != nil {
-			return onHostOf(a.host, err)
+			return whereFailed(a.host, err)
 		}
 		drafts = append(drafts, draft)
 	}
@@ -115,8 +115,8 @@ func (w *attempting) startOnHosts(hosts []string) (err error) {
 	return nil
 }
 
-// onHostOf says on which host something failed.
-func onHostOf(name string, err error) error {
+// whereFailed adds the name of the host to an error; "" is this machine.
+func whereFailed(name string, err error) error {
 	if name == "" {
 		return err
 	}
@@ -214,13 +214,11 @@ type attempt struct {
 	seen worktree.Session // of one on a host
 }
 
-type attemptsOf = protocol.AttemptsParams
-
 // A group has the attempts at a prompt.
 type group struct {
 	settings *settings
 	id       string // that all have; "": none is on a host that has files of this machine
-	attempts attemptsOf
+	attempts protocol.AttemptsParams
 	away     []worktree.Session // those on hosts
 
 	prompt string
@@ -247,13 +245,13 @@ func (s *settings) groupOf(ctx context.Context, args []string) (*group, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.id, g.attempts = one.Attempts, attemptsOf{Session: protocol.Ref(one.ID)}
+		g.id, g.attempts = one.Attempts, protocol.AttemptsParams{Session: protocol.Ref(one.ID)}
 	}
 	g.away = slices.DeleteFunc(away, func(x worktree.Session) bool { return x.Attempts != g.id })
 	if len(g.away) == 0 {
 		g.id = ""
 	} else {
-		g.attempts = attemptsOf{Attempts: g.id}
+		g.attempts = protocol.AttemptsParams{Attempts: g.id}
 	}
 	return g, nil
 }

@@ -38,6 +38,9 @@ func (s *settings) chosenAgents(list []string, mode string) (agents []chosenAgen
 		if name == "" || isAway && host == "" {
 			return nil, fmt.Errorf("--agents: %q has no agent's name: write claude,codex or claude=MODEL,claude=OTHER or claude@HOST", strings.Join(list, ","))
 		}
+		if !isAway && s.Host == "" {
+			name, host = s.hostOfAgent(name)
+		}
 		agents = append(agents, chosenAgent{protocol.AttemptAgent{Agent: name, Model: model, Mode: mode}, host})
 	}
 	return agents, nil
@@ -236,9 +239,9 @@ func (w *attempting) goOn(ctx context.Context, c *client.Client, at *turn.Place)
 
 // group returns the attempts for a comparison.
 func (w *attempting) group(members []turn.Member) (*group, error) {
-	g := &group{settings: w.settings, id: w.id, attempts: attemptsOf{Session: protocol.Ref(members[0].ID)}}
+	g := &group{settings: w.settings, id: w.id, attempts: protocol.AttemptsParams{Session: protocol.Ref(members[0].ID)}}
 	if w.id != "" {
-		g.attempts = attemptsOf{Attempts: w.id}
+		g.attempts = protocol.AttemptsParams{Attempts: w.id}
 	}
 	return g, g.read(w.ctx, false)
 }
@@ -277,7 +280,7 @@ func newAttempts(s *settings) *cobra.Command {
 		Use: "attempts [SESSION]", Args: atMost("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Compare the attempts of several agents at one prompt",
 		Long:    attemptsHelp + hubStatusHelp,
-		Example: "  duet-rpc attempts\n  duet-rpc attempts 12 --patch",
+		Example: "  duet-rpc attempts\n  duet-rpc attempts 12 --patch\n  duet-rpc attempts 1@devbox",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()

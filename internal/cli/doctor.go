@@ -528,7 +528,9 @@ func checkTrust(c *config.Config) finding {
 func checkAgents(c *config.Config) finding {
 	var here []string
 	for _, a := range c.List() {
-		if a.Available {
+		if _, host := a.OnHost(); host != "" {
+			here = append(here, a.Name+" (on "+host+")")
+		} else if a.Available {
 			here = append(here, a.Name)
 		}
 	}

@@ -61,7 +61,8 @@ clients, and the turn goes on if you interrupt the command.
 
 With --json each event is a line of JSON on standard output. The last line is
 {"kind":"result",…} with session, turn, state, text, usage and cost_usd, or
-{"kind":"error","message":…}. With --agents, each attempt has such a line. --background
+{"kind":"error","message":…}. With --agents, each attempt has such a line, and claude@devbox
+is an agent on a host, which begins with your files as with --on. --background
 prints the started turn alone, and --wait the result alone. --output-schema FILE asks
 for an answer that is JSON of that schema, checks it, and asks once more if it does not
 fit; -o FILE writes the last message, or that JSON, to a file.
@@ -196,6 +197,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if o.steer && o.from == "" {
 		return errors.New("--steer needs the session whose agent works: --continue ID, or -c for the last one")
 	}
+	if err := o.follow(s); err != nil {
+		return err
+	}
 	if o.opens && canTalk(s) && len(o.agents) == 0 && !isLeft {
 		o.first, args = strings.Join(args, " "), nil
 	}
@@ -246,6 +250,36 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		return runAttempts(cmd, s, o, text)
 	}
 	return runPrompt(cmd, s, o, text)
+}
+
+// follow sets the host of --on to that of the agent of a new session, if it has one in the configuration.
+func (o *promptOptions) follow(s *settings) error {
+	if s.Host != "" || o.from != "" || o.here || len(o.agents) > 0 {
+		return nil
+	}
+	there, host := s.hostOfAgent(cmp.Or(o.agent, os.Getenv("DUET_AGENT")))
+	switch {
+	case host == "", o.on != "" && o.on != host:
+		return nil
+	case o.cwd != "" || len(o.dirs) > 0:
+		return fmt.Errorf("the agent works on the host %s: leave out --cwd and --add-dir, which name directories of this machine", host)
+	}
+	o.agent, o.on = there, host
+	return nil
+}
+
+// hostOfAgent returns the host of an agent by the configuration, and its name there; "" is the default agent. host is ""
+// for one of this machine, and for one that is not known: the daemon says what is wrong.
+func (s *settings) hostOfAgent(name string) (there, host string) {
+	c, err := s.Config()
+	if err != nil {
+		return name, ""
+	}
+	a, err := c.Resolve(name)
+	if err != nil {
+		return name, ""
+	}
+	return a.OnHost()
 }
 
 // send sends the files of this machine to the host of --on, or takes what came from a host.

@@ -159,12 +159,14 @@ func (a *attended) redial(ctx context.Context, note func(text string), goOn func
 	if a.place.stopped() {
 		return nil, hubclient.ErrHubGone
 	}
-	a.Client.Close()
+	was := a.Client
+	was.Close()
 	err := a.dial(ctx, true, note)
-	if err == nil {
-		err = goOn(a.Client)
+	if err != nil {
+		a.Client = was // for Close
+		return nil, err
 	}
-	return a.Client, err
+	return a.Client, goOn(a.Client)
 }
 
 // lost says that the daemon has ended the connection, and what happens now.

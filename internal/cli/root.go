@@ -185,7 +185,14 @@ func newRootCommand(version string, args []string) *cobra.Command {
 			switch {
 			case s.Stdio || !term.IsTerminal(os.Stdin):
 			case canTalk(s):
-				return runTalk(cmd, s, promptOptions{})
+				var o promptOptions
+				if err := o.follow(s); err != nil {
+					return err
+				}
+				if err := o.send(cmd, s); err != nil {
+					return err
+				}
+				return runTalk(cmd, s, o)
 			default:
 				return cmd.Help()
 			}

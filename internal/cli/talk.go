@@ -871,6 +871,9 @@ func filesBelow(root string) (files []string) {
 
 // agentNote describes an agent in a list.
 func agentNote(a domain.Agent) string {
+	if a.Host != "" {
+		return a.Title + ", on " + a.Host
+	}
 	if !a.Available {
 		return a.Title + ", not installed"
 	}

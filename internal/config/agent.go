@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -190,6 +191,26 @@ func (a Agent) Install() string {
 	}
 	// It is quoted because it may contain anything and goes to a terminal.
 	return fmt.Sprintf("install %s, or correct the command of [agents.%s]", strconv.Quote(a.Command[0]), a.Name)
+}
+
+// OnHost returns the host on which an agent works, and its name there; host is "" for this machine.
+func (a Agent) OnHost() (agent, host string) {
+	if agent, host, both := strings.Cut(a.Host, "@"); both {
+		return agent, host
+	}
+	return a.Name, a.Host
+}
+
+// checkAgentHost checks the host of an agent.
+func checkAgentHost(s string) error {
+	agent, host, both := strings.Cut(s, "@")
+	if !both {
+		host = agent
+	}
+	if checkName(agent) != nil || checkName(host) != nil {
+		return errors.New("the name of a host, such as devbox, or that of an agent on it, such as claude@devbox")
+	}
+	return nil
 }
 
 // demo returns the agent inside this program.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -220,4 +222,30 @@ func TestProgramOn(t *testing.T) {
 	assert.Empty(t, config.Agent{Command: []string{"program"}}.ProgramOn("/nowhere"))
 	assert.Empty(t, config.Agent{Command: []string{file}}.ProgramOn(dir))
 	assert.Empty(t, config.Agent{}.ProgramOn(dir))
+}
+
+// An agent on a host works there under its own name or another one. It is not looked for here, and a daemon here refuses it.
+func TestAgentOnHost(t *testing.T) {
+	w := newWorld(t)
+	w.install("claude-agent-acp")
+	w.write(w.user, "[agents.claude]\nhost = 'devbox'\n[agents.far]\nhost = 'codex@other.box'\n")
+	c := w.load()
+	for name, want := range map[string][2]string{"claude": {"claude", "devbox"}, "far": {"codex", "other.box"}, "demo": {"demo", ""}} {
+		a, err := c.Resolve(name)
+		require.NoError(t, err)
+		agent, host := a.OnHost()
+		assert.Equal(t, want, [2]string{agent, host})
+		_, err = config.AgentIn(c, name)
+		refused, is := errors.AsType[*domain.Error](err)
+		if assert.Equal(t, host != "", is, name); is {
+			assert.Equal(t, domain.KindAgentOnHost, refused.Kind)
+			assert.Contains(t, refused.Message, "works on the host "+host+", not here")
+			assert.False(t, a.Available)
+		}
+	}
+	assert.Equal(t, "demo", c.Default(), "an agent on a host is the default only if default_agent names it")
+
+	w.write(w.user, "[agents.far]\nhost = 'a@b@c'\n")
+	_, err := config.Load(w.sources())
+	assert.ErrorContains(t, err, "the name of a host, such as devbox, or that of an agent on it")
 }

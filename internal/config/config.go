@@ -191,6 +191,7 @@ type Agent struct {
 	EnvFrom      []string          // names taken from Duet's own environment
 	Keys         map[string]string // environment variable → service whose key it gets
 	MCPServers   []catalog.MCPServer
+	Host         string   // on which it works, or AGENT@HOST ([Agent.OnHost]); "": this machine
 	Sandbox      string   // the level, one of the domain.Sandbox constants; "": none
 	SandboxWrite []string // paths that it may write in a sandbox, besides its own
 	Source       string   // built-in, user or project: the last source that set anything
@@ -308,7 +309,7 @@ func (c *Config) Describe() []domain.ConfiguredAgent {
 			Name: a.Name, Title: a.Title, Driver: a.Driver, Default: a.Name == c.Default(),
 			Available: a.Available, Path: a.Path, Source: a.Source, Trusted: a.Trusted, Sandbox: a.Sandbox,
 		}
-		if !a.Available {
+		if _, d.Host = a.OnHost(); d.Host == "" && !a.Available {
 			d.Install, d.CLI = a.Install(), a.CLI
 		}
 		list = append(list, d)

@@ -64,7 +64,7 @@ func value[T any](l *layer, key string) (v T) {
 	return v
 }
 
-// requirePrograms records a problem for each agent without a command in either file. An agent
+// requirePrograms records a problem for each agent without a command and a host in either file. An agent
 // that is changed in one file may get its program from another.
 func requirePrograms(below, above *layer) {
 	has := map[string]bool{}
@@ -74,7 +74,8 @@ func requirePrograms(below, above *layer) {
 	for _, l := range []*layer{below, above} {
 		for name, a := range l.agents {
 			_, written := l.Value("agents", name, "command") // its problem is recorded already
-			if has[name] = has[name] || written; !has[name] {
+			_, away := l.Value("agents", name, "host")       // its program is there
+			if has[name] = has[name] || written || away; !has[name] {
 				l.Wrong(a.At(), "command is missing in [agents.%s]: the program and its arguments%s", name, didYouMean(name, builtInNames()))
 			}
 		}

@@ -112,11 +112,11 @@ func (c *Config) findPrograms(getenv func(string) string) {
 		}
 	}
 	for name, a := range c.Agents {
-		if len(a.Command) > 0 && a.Trusted {
+		if len(a.Command) > 0 && a.Trusted && a.Host == "" {
 			a.Path = lookPath(a.Command[0], getenv)
 		}
 		a.Available = a.Path != ""
-		if known, ok := a.builtIn(); ok && !a.Available && known.cli != "" {
+		if known, ok := a.builtIn(); ok && !a.Available && known.cli != "" && a.Host == "" {
 			a.CLI = lookPath(known.cli, getenv)
 		}
 		c.Agents[name] = a
@@ -143,7 +143,7 @@ type Configuration struct {
 }
 
 // AgentIn finds an agent in a configuration. Errors are of [domain.KindUnknownAgent],
-// KindNotTrusted or KindExecutor, and name the remedy.
+// KindNotTrusted, KindAgentOnHost or KindExecutor, and name the remedy.
 func AgentIn(agents Agents, name string) (Agent, error) {
 	agent, err := agents.Resolve(name)
 	var unknown *UnknownAgentError
@@ -159,6 +159,10 @@ func AgentIn(agents Agents, name string) (Agent, error) {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Message: err.Error(), Err: err}
 	case err != nil:
 		return agent, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
+	}
+	if there, host := agent.OnHost(); host != "" {
+		return agent, domain.Errorf(domain.KindAgentOnHost, "the agent %s works on the host %s, not here: choose the host %s and the agent %s in "+
+			"your editor, or run: duet-rpc prompt --agent %s", agent.Name, host, host, there, agent.Name)
 	}
 	return agent, nil
 }

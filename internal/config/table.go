@@ -231,6 +231,12 @@ func agentKeys() *schema {
 					"like an option. Such a program asks for no approval, so permission_mode \"plan\" is refused for it.",
 			},
 			{
+				key: "host", kind: text("a host, or AGENT@HOST", checkAgentHost), to: at(func(a *Agent) *string { return &a.Host }),
+				own: "which hosts agents work on", example: []string{`"devbox"`}, unset: "this machine",
+				doc: "The host on which the agent works (docs/hosts.md): `duet-rpc prompt --agent NAME` begins there with your commit and your files, " +
+					"as with --on. \"claude@devbox\" is the agent claude there; \"devbox\" the one of the same name. It needs no command here.",
+			},
+			{
 				key: "prompt", kind: choice("arg", "stdin"), to: at(func(a *Agent) *string { return &a.Prompt }), driver: DriverCommand,
 				doc: "How the program gets the prompt. Prompts over 100 KiB always go to standard input.",
 			},

@@ -12,6 +12,7 @@ type ConfiguredAgent struct {
 	Path      string `json:"path,omitempty" doc:"The path of its program."`
 	Install   string `json:"install,omitempty" doc:"How to install it, if it is not available."`
 	CLI       string `json:"cli,omitempty" doc:"The path of the agent's own command line, if its adapter for the Agent Client Protocol is missing."`
+	Host      string `json:"host,omitempty" doc:"The host on which the agent works: the daemon here does not start it, and session.start refuses it (agent_on_host)."`
 	Source    string `json:"source" doc:"The configuration that defined it last: built-in, user or project."`
 	Sandbox   string `json:"sandbox,omitempty" doc:"The configured sandbox: workspace or offline. Absent: none."`
 	Trusted   bool   `json:"trusted" doc:"false: the agent is defined in a project's file that the user does not trust, so Duet does not start it."`

@@ -26,6 +26,7 @@ const (
 	KindInvalid            = "invalid" // a parameter is wrong: Param says which
 	KindUnknownAgent       = "unknown_agent"
 	KindNotTrusted         = "not_trusted"
+	KindAgentOnHost        = "agent_on_host" // the agent works on a host, which the daemon here does not reach
 	KindAlreadyDecided     = "already_decided"
 	KindNoAPIKey           = "no_api_key"
 	KindNeedsTerminal      = "needs_terminal" // needs a person at a terminal

@@ -49,6 +49,8 @@ export type Agent = {
   install?: string;
   /** The path of the agent's own command line, if its adapter for the Agent Client Protocol is missing. */
   cli?: string;
+  /** The host on which the agent works: the daemon here does not start it, and session.start refuses it (agent_on_host). */
+  host?: string;
   /** The configuration that defined it last: built-in, user or project. */
   source: string;
   /** The configured sandbox: workspace or offline. Absent: none. */

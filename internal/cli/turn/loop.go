@@ -217,8 +217,7 @@ func (a *asker) meanwhile(sig os.Signal) {
 }
 
 // interruptTurns interrupts turns after the first signal, and ends the process after the second. A session
-// goes on after C-c.
-// Each turn is interrupted by the hub at the same place of hubs.
+// goes on after C-c. Each turn is interrupted by the hub at the same place of hubs.
 func (a *asker) interruptTurns(
 	ctx context.Context, sig os.Signal, turns []string, hubs []*client.Client, from *sources, running *sync.WaitGroup,
 ) {

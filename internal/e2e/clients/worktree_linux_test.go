@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -439,24 +440,41 @@ program = %[4]q
 	l.Env = append(l.Env, "TERM=xterm", "DUET_ROOT=")
 	p := onTerminal(l, t, 80)
 	p.sees("[?] Keys: ")
+	cut := func(host string) {
+		var pid int
+		for line := range strings.Lines(e2e.ReadFile(t, lines+"."+host)) {
+			if number, command, _ := strings.Cut(line, " "); strings.HasSuffix(command, " connect\n") {
+				pid, _ = strconv.Atoi(number)
+			}
+		}
+		e2e.WriteFile(t, lines+"."+host+".down", "")
+		require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
 	host, other := "one", "two"
 	if strings.Contains(p.tty.Printed.String(), "1.1@two · agent scripted · 0s ago") {
 		host, other = other, host
 	}
-	down := lines + "." + host + ".down"
-	e2e.WriteFile(t, down, "")
-	var pid int
-	for line := range strings.Lines(e2e.ReadFile(t, lines+"."+host)) {
-		if number, command, _ := strings.Cut(line, " "); strings.HasSuffix(command, " connect\n") {
-			pid, _ = strconv.Atoi(number)
-		}
-	}
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	cut(host)
 	p.sees("the line to "+host+" broke", "1.1@"+other+" · agent scripted", "[?] Keys: ")
 	p.presses("y", "not taken", "[?] Keys: ") // it may have been for the other question
 	p.presses("y", "1.1@"+other+" · scripted · completed", host+": cannot be reached")
-	require.NoError(t, os.Remove(down))
+	require.NoError(t, os.Remove(lines+"."+host+".down"))
 	p.sees("1.1@"+host+" · agent scripted", "[?] Keys: ")
 	p.presses("y", "land one with")
 	assert.Equal(t, 0, p.status())
+
+	// C-c interrupts those that it reaches.
+	l.Args = slices.Concat([]string{"prompt", "--agents", "scripted@one,scripted@two", "quiet stream:1000000@1"}, l.Args[4:])
+	p = onTerminal(l, t, 80)
+	p.sees("scripted@one: writes", "scripted@two: writes")
+	cut("one")
+	p.sees("the line to one broke", "scripted@one: cannot be reached")
+	require.NoError(t, p.Cmd.Process.Signal(os.Interrupt))
+	p.sees("2.1@one goes on: one cannot be reached", "2.1@two · scripted · interrupted")
+	assert.Equal(t, 130, p.status())
+	require.NoError(t, os.Remove(lines+".one.down"))
+	interrupt := s.Launch("session", "interrupt", "2@one")
+	interrupt.Args = interrupt.Args[:3] // without --root, which would be there
+	interrupt.Dir, interrupt.Env = s.Root, append(interrupt.Env, "DUET_ROOT=")
+	assert.Equal(t, 0, onTerminal(interrupt, t, 80).status())
 }
