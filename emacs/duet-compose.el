@@ -494,12 +494,22 @@ SETTINGS are from `duet-directive-take'; CONTENT is a parameter."
                (list :title (duet-compose--title text))))
      :success-fn (lambda (result)
                    (when (plist-get more :send)
-                     (message "%s has your files" (duet-connection-host connection)))
+                     (duet-compose--say-sent (duet-connection-host connection)
+                                         (duet-get result :not_sent)))
                    ;; The session has made the project there.
                    (when (eq (duet-connection-state connection) 'refused)
                      (duet-connection-refresh connection))
                    (funcall done result))
      :error-fn fail)))
+
+(defun duet-compose--say-sent (host missing)
+  "Say that HOST has the user's files, but not those of MISSING, a listing or nil."
+  (let ((count (or (duet-get missing :count) 0))
+        (first (mapcar #'duet-visible-line (duet-get missing :first))))
+    (message "%s has your files%s" host
+             (if (zerop count) ""
+               (format ", without %d that are not committed, and too large or in a nested repository: %s%s"
+                       count (string-join (seq-take first 3) ", ") (if (> count 3) ", …" ""))))))
 
 (defun duet-compose--attempts (agents parameters)
   "Convert PARAMETERS of a launch to those of attempt.start for AGENTS.

@@ -229,6 +229,12 @@ Wait for the end of its turn."
   (duet-test-wait-for-state duet-session 'completed)
   duet-session)
 
+(ert-deftest duet-host-test-not-sent ()
+  "The user reads which files did not go to the host."
+  (duet-test-listening
+    (duet-compose--say-sent "devbox" '(:count 5 :first ["a/" "b\nc" "d" "e"]))
+    (should (duet-test-heard "\\`devbox has your files, without 5 that are not committed, .*: a/, b.+c, d, …\\'"))))
+
 (ert-deftest duet-host-test-send ()
   "A session begins on a host that has no such project, with the user's files."
   (duet-host-test-with-repository there

@@ -502,7 +502,7 @@ func (e *editorProcess) startAway(ctx context.Context, params protocol.StartPara
 		return started, domain.Errorf(domain.KindUnavailable, "this process works on %s, the %s of its first session: begin another in a process of its own, "+
 			"with --host %s; --host %s begins one beside it", h.Name, configured.Name, configured.Name, h.Name)
 	}
-	a, _, err := BeginAway(ctx, &own, &params)
+	a, sent, err := BeginAway(ctx, &own, &params)
 	if err != nil {
 		return started, err
 	}
@@ -513,6 +513,7 @@ func (e *editorProcess) startAway(ctx context.Context, params protocol.StartPara
 		if session, _, err := hubclient.Turn(ctx, c, started.ID); err == nil { // otherwise the next fetch notes it
 			_ = a.Note(ctx, session)
 		}
+		started.NotSent = notSent(sent)
 		return nil
 	})
 	if errors.As(err, new(*jsonrpc2.Error)) {
@@ -525,6 +526,18 @@ func (e *editorProcess) startAway(ctx context.Context, params protocol.StartPara
 	}
 	return started, err
 }
+
+// notSent returns the files that did not go to the host; nil if there are none.
+func notSent(s worktree.Sent) *protocol.Listing {
+	l := &protocol.Listing{Count: s.Left.Count + len(s.Nested), First: slices.Concat(s.Nested, s.Left.First)}
+	if l.Count == 0 {
+		return nil
+	}
+	l.First = l.First[:min(len(l.First), mostNotSent)]
+	return l
+}
+
+const mostNotSent = 20
 
 func (e *editorProcess) onLine(ctx context.Context, do func(c *client.Client) error) error {
 	_, there, err := e.host()

@@ -107,6 +107,7 @@ type Started struct {
 	State       domain.State `json:"state"`
 	Delivered   Delivery     `json:"delivered" doc:"injected: the working agent has the prompt, and turn is its turn."`
 	Beside      []string     `json:"beside,omitempty" doc:"Turns of other sessions that work in the same directory and may change the same files."`
+	NotSent     *Listing     `json:"not_sent,omitempty" doc:"With send: files that did not go to the host. They are not committed, and above 50 MB or in a nested repository. Absent: none."`
 
 	// For dialects, whose ids they have.
 	Of     domain.TurnInSession   `json:"-"`

@@ -25,6 +25,8 @@ export type AdoptResult = {
   delivered: Delivery;
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
+  /** With send: files that did not go to the host. They are not committed, and above 50 MB or in a nested repository. Absent: none. */
+  not_sent?: Listing;
   agent_session_id: string;
   /** false: a session of Duet for this one already existed and was not changed. */
   adopted: boolean;
@@ -2598,6 +2600,8 @@ export type Started = {
   delivered: Delivery;
   /** Turns of other sessions that work in the same directory and may change the same files. */
   beside?: Array<string>;
+  /** With send: files that did not go to the host. They are not committed, and above 50 MB or in a nested repository. Absent: none. */
+  not_sent?: Listing;
 };
 
 export type State = "cancelled" | "completed" | "discarded" | "draft" | "failed" | "interrupted" | "interrupting" | "queued" | "running" | "starting" | "timed_out" | "waiting_input";

@@ -29,7 +29,7 @@ program = %q
 	pid, err := strconv.Atoi(all[len(all)-1])
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	p.sees("cannot be reached;", "· far:", "[?] Keys: ")
+	p.sees("reached;", "· far:", "[?] Keys: ")
 	p.presses("y", "no question is open")
 	s.Run("prompt", "--background", "permit:1")
 	p.sees("1.1 · /", "[?] Keys: ")

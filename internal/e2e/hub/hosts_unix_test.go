@@ -157,6 +157,7 @@ program = %[3]q
 func TestEditorSendsItsFiles(t *testing.T) {
 	f, git := newSendingSite(e2e.Parallel(t))
 	e2e.WriteFile(t, filepath.Join(f.Root, "b"), "not committed\n")
+	git("init", "-q", "nested")
 	over := *f.Site
 	over.Args = nil
 	l := over.Launch()
@@ -167,8 +168,14 @@ func TestEditorSendsItsFiles(t *testing.T) {
 	var started struct {
 		Session int64  `json:"session"`
 		Turn    string `json:"turn_uuid"`
+		NotSent struct {
+			Count int      `json:"count"`
+			First []string `json:"first"`
+		} `json:"not_sent"`
 	}
 	c.Call("session.start", start, &started)
+	assert.Equal(t, 1, started.NotSent.Count)
+	assert.Equal(t, []string{"nested/"}, started.NotSent.First)
 	require.Eventually(t, func() bool {
 		var r struct {
 			Turn struct {
@@ -195,7 +202,7 @@ func TestEditorSendsItsFiles(t *testing.T) {
 	assert.Equal(t, "main", landed.Branch)
 	assert.Equal(t, []string{"demo.txt"}, landed.Files)
 	assert.FileExists(t, filepath.Join(f.Root, "demo.txt"))
-	assert.Equal(t, "?? b", git("status", "--porcelain"))
+	assert.Equal(t, "?? b\n?? nested/", git("status", "--porcelain"))
 	c.Call("session.discard", session, nil)
 	assert.Equal(t, "no_worktree", e2e.KindOf(t, c.Try("session.land", session, nil)))
 	assert.Equal(t, "refs/heads/main", git("for-each-ref", "--format=%(refname)"))

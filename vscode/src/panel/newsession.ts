@@ -3,7 +3,8 @@ import * as vscode from "vscode";
 import { demo } from "../agents";
 import { agentOf } from "../hub/attempts";
 import { realPath, repositoryOf } from "../hub/root";
-import { during } from "../messages";
+import { visible } from "../hub/groups";
+import { during, warn } from "../messages";
 import { sendsFiles, workingDirectory } from "../projects";
 import type { Project, Projects } from "../projects";
 import type { Result } from "../protocol";
@@ -132,7 +133,10 @@ export async function launch({ session, fork, gates, turns }: Beginning, { folde
   if (fork) return connection.request("session.fork", { ...params, turn: fork.turn });
   const start = { ...params, ...directoryOf(project, folder), ...(worktree && { worktree: worktree === "yes" }), ...(sandbox && { sandbox }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) };
   if (worktree || !sendsFiles(project)) return connection.request("session.start", start);
-  return during(`sending your files to ${project.host}…`, () => connection.sendFiles({ ...start, send: true }));
+  const started = await during(`sending your files to ${project.host}…`, () => connection.sendFiles({ ...start, send: true }));
+  const { count, first } = started.not_sent ?? { count: 0, first: [] };
+  if (count > 0) void warn(`${project.host} lacks ${count === 1 ? "a file" : `${count} files`} of yours, not committed, and too large or in a nested repository: ${visible(first.slice(0, 3).join(", "))}${count > 3 ? ", …" : ""}`);
+  return started;
 }
 
 function directoryOf(project: Project, folder: string): { working_dir?: string } {
