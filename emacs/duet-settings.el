@@ -490,8 +490,8 @@ are the usable agents, or nil if they are unknown."
 (defun duet-directive-take (text session)
   "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
 REST is the prompt for the agent.  SETTINGS is a property list of :agent,
-:agents, :mode, :model, :options, :budget, :sandbox and :worktree, or nil.  Signal a
-`user-error' for an invalid value."
+:agents, :mode, :model, :options, :budget, :sandbox and :worktree, or nil.
+Signal a `user-error' for an invalid value."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
                       session (and (null session) (duet-directive-agent text)))))

@@ -57,7 +57,7 @@ func (s *settings) stopHost(ctx context.Context, cmd *cobra.Command, name string
 	case err != nil:
 		return err
 	case !h.IsMade():
-		return fmt.Errorf("Duet did not make %s: [hosts.%s] has no start", name, name)
+		return fmt.Errorf("[hosts.%s] has no start, so Duet did not make %s and does not remove it", name, name)
 	case len(h.Stop) == 0:
 		return fmt.Errorf("[hosts.%s] has no stop: add the command that removes the host", cmp.Or(h.Of, name))
 	}
