@@ -39,6 +39,8 @@ type listedOnHost struct {
 	Projects []listedProject `json:"projects"`
 	Error    string          `json:"error,omitempty"`
 	SeenAt   *time.Time      `json:"last_seen,omitempty"` // of projects with an error
+
+	here string // the root of the project of this machine for which the host was made; "": it was not made
 }
 
 // listedProject is a project with its turns or open questions, or the error of listing them.
@@ -63,7 +65,7 @@ type inquiry struct {
 	begun  bool   // only projects whose daemon runs are asked
 
 	// each, if set, gets what a host has answered, or this machine (""), as soon as it has.
-	each func(host string, projects []listedProject)
+	each func(host, here string, projects []listedProject)
 }
 
 // turnsOf asks for turns. A host's answer is kept if it has all of them.
@@ -253,7 +255,7 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 	answers := make(chan func(), 1+len(targets))
 	for i, target := range targets {
 		name := target.Name
-		l.Hosts[i] = listedOnHost{Host: name, Projects: []listedProject{}}
+		l.Hosts[i] = listedOnHost{Host: name, Projects: []listedProject{}, here: target.here}
 		h, err := s.on(target.Host, target.here)
 		if err != nil {
 			l.Hosts[i].Error = err.Error()
@@ -263,7 +265,7 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 		l.Hosts[i].recall(h, q)
 		ask := func(ctx context.Context) (hasAnswered bool) {
 			its, err := q.askHost(ctx, h)
-			answers <- func() { l.Hosts[i].take(ctx, its, err); q.tell(name, its) }
+			answers <- func() { l.Hosts[i].take(ctx, its, err); q.tell(name, target.here, its) }
 			return err == nil
 		}
 		if h.HasFailed() {
@@ -281,7 +283,7 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 	soon := time.After(firstScreen)
 	go func() {
 		projects, err := q.here(ctx, s)
-		answers <- func() { l.Projects, failed = projects, cmp.Or(failed, err); q.tell("", projects) }
+		answers <- func() { l.Projects, failed = projects, cmp.Or(failed, err); q.tell("", "", projects) }
 	}()
 	go fewAtOnce(slices.Concat(likely, others))
 	go func() {
@@ -307,9 +309,9 @@ func (q inquiry) everywhere(ctx context.Context, s *settings, first func(listing
 	return l, failed
 }
 
-func (q inquiry) tell(host string, projects []listedProject) {
+func (q inquiry) tell(host, here string, projects []listedProject) {
 	if q.each != nil {
-		q.each(host, projects)
+		q.each(host, here, projects)
 	}
 }
 
@@ -357,25 +359,32 @@ func hostsThere(hosts map[string]config.Host) (list []hostThere) {
 
 // askHost asks a host, and keeps its answer.
 func (q inquiry) askHost(ctx context.Context, h *hubprocess.Host) (projects []listedProject, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	var raw json.RawMessage
 	if err := h.Ask(ctx, q.line, q.params, &raw); err != nil {
 		return nil, err
 	}
-	if projects, err = projectsIn(raw); err == nil && q.isKept {
+	if projects, err = q.projectsIn(raw); err == nil && q.isKept {
 		h.Keep(raw)
 	}
 	return projects, err
 }
 
 // projectsIn reads the answer of a host.
-func projectsIn(raw json.RawMessage) ([]listedProject, error) {
+func (q inquiry) projectsIn(raw json.RawMessage) ([]listedProject, error) {
 	var its listing
 	if err := json.Unmarshal(raw, &its); err != nil {
 		return nil, err
 	}
 	for i := range its.Projects {
-		if err := its.Projects[i].decode(); err != nil {
+		p := &its.Projects[i]
+		if err := p.decode(); err != nil {
 			return nil, err
+		}
+		if q.member == "turns" && p.Turns == nil || q.member == "approvals" && p.Approvals == nil {
+			_ = p.take(q.member, nil) // a host may leave out what it should not
 		}
 	}
 	return append([]listedProject{}, its.Projects...), nil
@@ -391,7 +400,7 @@ func (l *listedOnHost) recall(h *hubprocess.Host, q inquiry) {
 		return
 	}
 	if raw, at := h.Kept(); raw != nil {
-		if projects, err := projectsIn(raw); err == nil {
+		if projects, err := q.projectsIn(raw); err == nil {
 			l.Projects, l.SeenAt = projects, &at
 		}
 	}
@@ -401,7 +410,7 @@ func (l *listedOnHost) recall(h *hubprocess.Host, q inquiry) {
 func (l *listedOnHost) take(ctx context.Context, projects []listedProject, err error) {
 	switch {
 	case err == nil:
-		*l = listedOnHost{Host: l.Host, Projects: projects}
+		*l = listedOnHost{Host: l.Host, Projects: projects, here: l.here}
 	case ctx.Err() == nil:
 		l.Error = strings.TrimPrefix(err.Error(), l.Host+": ")
 	}
@@ -547,8 +556,8 @@ func reviewEverywhere(cmd *cobra.Command, s *settings, o turn.InboxOptions) erro
 	return err
 }
 
-// listedAt is a project, and its host; "": this machine.
-type listedAt struct{ host, root string }
+// listedAt is a project, and its host; "": this machine. here is as in [listedOnHost].
+type listedAt struct{ host, here, root string }
 
 func (p listedAt) String() string {
 	if p.host == "" {
@@ -575,11 +584,11 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 	var running, trying sync.WaitGroup
 	defer running.Wait()
 	q := openQuestions()
-	q.each = func(host string, projects []listedProject) {
+	q.each = func(host, here string, projects []listedProject) {
 		for _, p := range projects {
 			if p.Hub || len(p.open) > 0 {
 				trying.Add(1)
-				running.Go(func() { f.connect(ctx, listedAt{host, p.Root}, add, sync.OnceFunc(trying.Done)) })
+				running.Go(func() { f.connect(ctx, listedAt{host, here, p.Root}, add, sync.OnceFunc(trying.Done)) })
 			}
 		}
 	}
@@ -591,7 +600,7 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 	}
 	for _, p := range l.Projects {
 		if p.Error != "" {
-			without = append(without, listedAt{"", p.Root}.String()+": "+p.Error)
+			without = append(without, listedAt{root: p.Root}.String()+": "+p.Error)
 		}
 	}
 	for _, h := range l.Hosts {
@@ -604,7 +613,7 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 	running.Go(func() {
 		for isAliveAfter(ctx, looksHere) {
 			projects, _ := q.here(ctx, f.settings)
-			q.each("", projects)
+			q.each("", "", projects)
 		}
 	})
 	hosts, _ := config.Hosts(os.Getenv)
@@ -614,7 +623,7 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 				within, cancel := context.WithTimeout(ctx, hostsWithin)
 				if at, err := f.settings.on(h.Host, h.here); err == nil {
 					projects, _ := q.askHost(within, at)
-					q.each(h.Name, projects)
+					q.each(h.Name, h.here, projects)
 				}
 				cancel()
 			}
@@ -635,11 +644,13 @@ func (f *projectFinder) connect(ctx context.Context, at listedAt, add func(*turn
 		return
 	}
 	own := *f.settings
-	own.Host, own.Root = at.host, at.root
+	if own.Host, own.Root = at.host, at.root; at.here != "" {
+		own.Here = at.here
+	}
 	c, err := dialHub(ctx, &own.Settings, false)
 	for pause := time.Second; ; {
 		if err == nil {
-			connection := add(&turn.Project{Name: at.String(), Hub: c, Named: own.named})
+			connection := add(&turn.Project{Name: term.Line(at.String()), Hub: c, Named: own.named})
 			tried()
 			<-connection.Done()
 			pause = time.Second
@@ -708,6 +719,9 @@ func (s *settings) goToQuestion(ctx context.Context, word string) error {
 		for n := range h.Projects {
 			if &h.Projects[n] == open[i].of {
 				s.Host = h.Host
+				if h.here != "" {
+					s.Here = h.here
+				}
 			}
 		}
 	}

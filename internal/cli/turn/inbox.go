@@ -238,7 +238,7 @@ func (i *inboxOfAll) lost(p *Project) {
 func (i *inboxOfAll) looked(without []string) {
 	i.looking--
 	for _, text := range without {
-		i.view.remark(text)
+		i.view.remark(term.Line(text))
 	}
 }
 
