@@ -29,6 +29,7 @@
   (fold nil :documentation "The overlay that hides its body, or nil.")
   (shown 0 :documentation "The number of characters of its object's text that it shows.")
   (summary nil :documentation "The text behind its first line while it is folded, or nil.")
+  (by-default nil :documentation "Whether it appeared folded, and the user has not changed that.")
   (blank nil :documentation "The overlay that hides blank lines at its end, or nil.")
   (blocks nil :documentation "Its blocks of code and tables; see duet-block.el."))
 
@@ -153,7 +154,7 @@ A point in the section, in any window, keeps its line and column."
                    (forward-line (car place))
                    (min (+ (point) (cdr place)) (line-end-position)
                         (marker-position (duet-section-end section)))))))
-    (duet-section--unfold section)
+    (duet-section-unfold section)
     (save-excursion
       (goto-char beg)
       (delete-region beg end)
@@ -169,7 +170,7 @@ A point in the section, in any window, keeps its line and column."
   "Delete SECTION."
   (let ((inhibit-read-only t)
         (before (duet-section--before section)))
-    (duet-section--unfold section)
+    (duet-section-unfold section)
     (when (duet-section-blank section) (delete-overlay (duet-section-blank section)))
     (delete-region (duet-section-beg section)
                    (min (point-max) (+ 2 (duet-section-end section))))
@@ -238,7 +239,7 @@ The reply box is never folded."
       (overlay-put overlay 'invisible (if (or ending (= body end)) 'duet-dense 'duet-fold))
       (overlay-put overlay 'after-string ending)
       (overlay-put overlay 'isearch-open-invisible
-                   (lambda (_) (duet-section--unfold section)))
+                   (lambda (_) (duet-section-unfold section)))
       (overlay-put overlay 'evaporate nil)
       (setf (duet-section-fold section) overlay)
       (duet-section--space-around section))))
@@ -246,7 +247,7 @@ The reply box is never folded."
 (defvar duet-section-unfold-functions nil
   "Functions that are called with a section that the user unfolds.")
 
-(defun duet-section--unfold (section)
+(defun duet-section-unfold (section)
   "Show all of SECTION."
   (when (duet-section-fold section)
     (delete-overlay (duet-section-fold section))
@@ -257,10 +258,11 @@ The reply box is never folded."
   "Fold the section at point, or unfold it."
   (interactive nil duet-transcript-mode)
   (let ((section (duet-section-at)))
+    (when section (setf (duet-section-by-default section) nil))
     (cond
      ((null section) (user-error "There is nothing to fold here"))
      ((duet-section-folded-p section)
-      (duet-section--unfold section)
+      (duet-section-unfold section)
       (run-hook-with-args 'duet-section-unfold-functions section))
      (t
       (duet-section-fold-up section)
@@ -273,8 +275,9 @@ The reply box is never folded."
     (unless duet-sections (user-error "There is nothing to fold here"))
     (maphash (lambda (key section) (unless (eq key 'reply) (push section sections)))
              duet-sections)
+    (dolist (section sections) (setf (duet-section-by-default section) nil))
     (if (cl-every #'duet-section-folded-p sections)
-        (mapc #'duet-section--unfold sections)
+        (mapc #'duet-section-unfold sections)
       (mapc #'duet-section-fold-up sections))))
 
 

@@ -462,6 +462,10 @@ the slice, after some progress."
      ((duet-render-streams-p message)
       (duet-transcript--stream section message how))
      (t
+      (when (and (duet-section-by-default section) (not (duet-render-folded-p message)))
+        ;; A tool call got the changes that it makes.
+        (setf (duet-section-by-default section) nil)
+        (duet-section-unfold section))
       (setf (duet-section-summary section) (duet-render-summary message))
       (duet-section-redraw section (duet-render message))))
     (when (and (duet-tool-p message) (memq (duet-tool-status message) '(completed failed)))
@@ -513,6 +517,7 @@ Without BEFORE, use its place in the model."
       (duet-section-hide-blank section))
     (setf (duet-section-summary section) (duet-render-summary message))
     (when (duet-render-folded-p message)
+      (setf (duet-section-by-default section) t)
       (duet-section-fold-up section))
     (when (eq (duet-message-kind message) 'text)
       (duet-transcript--mark-up section))

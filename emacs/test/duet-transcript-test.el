@@ -133,6 +133,30 @@
         (duet-test-press "p" #'duet-section-previous)
         (should (looking-at "The command\\|That\\|Tools\\|[A-Z]"))))))
 
+(ert-deftest duet-transcript-test-changes-come-late ()
+  "A tool call unfolds when it gets its changes, unless the user has folded it."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet tools:2"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "That is all")
+      (with-current-buffer buffer
+        (pcase-let ((`(,first ,second)
+                     (cl-remove-if-not #'duet-tool-p (duet-session-message-list session))))
+          (cl-flet ((section (tool) (duet-section-get (duet-message-key tool))))
+            (goto-char (duet-section-beg (section second)))
+            (duet-section-toggle)
+            (duet-section-toggle)
+            (dolist (tool (list first second))
+              (should (duet-section-folded-p (section tool)))
+              (setf (duet-tool-diffs tool)
+                    '((:path "/a" :old_text "one\n" :new_text "two\n")))
+              (duet-transcript--update tool 'redraw))
+            (should-not (duet-section-folded-p (section first)))
+            (should (duet-section-folded-p (section second)))
+            (duet-transcript--update first 'redraw)
+            (should-not (duet-section-folded-p (section first)))))))))
+
 (ert-deftest duet-transcript-test-summaries ()
   "The line of a folded call shows its result."
   (pcase-dolist
