@@ -303,16 +303,20 @@ func (s *settings) continueHere(cmd *cobra.Command, o *promptOptions) error {
 	return o.with.AttachFile(x.Copy)
 }
 
+// fetched returns what came here last of the session of a host that the arguments of a command with --here name.
+func (s *settings) fetched(ctx context.Context, command string, args []string) (x worktree.Session, a *host.Away, err error) {
+	if s.Host == "" || len(args) == 0 {
+		return x, nil, fmt.Errorf("--here goes with a session of a host: %s --here 12@devbox", command)
+	}
+	if x, err = s.lastCopy(args[0]); err == nil {
+		a, err = host.OpenAway(ctx, &s.Settings)
+	}
+	return x, a, err
+}
+
 // landFetched lands what came here last of a session on a host.
 func landFetched(cmd *cobra.Command, s *settings, args []string, params protocol.LandParams) error {
-	if s.Host == "" || len(args) == 0 {
-		return errors.New("--here goes with a session of a host: land --here 12@devbox")
-	}
-	x, err := s.lastCopy(args[0])
-	if err != nil {
-		return err
-	}
-	a, err := host.OpenAway(cmd.Context(), &s.Settings)
+	x, a, err := s.fetched(cmd.Context(), "land", args)
 	if err != nil {
 		return err
 	}
@@ -329,14 +333,7 @@ func landFetched(cmd *cobra.Command, s *settings, args []string, params protocol
 
 // discardFetched deletes what came here of a session whose host is gone. Work that is not landed stays in a ref.
 func discardFetched(cmd *cobra.Command, s *settings, args []string, force bool) error {
-	if s.Host == "" || len(args) == 0 {
-		return errors.New("--here goes with a session of a host: discard --here 12@devbox")
-	}
-	x, err := s.lastCopy(args[0])
-	if err != nil {
-		return err
-	}
-	a, err := host.OpenAway(cmd.Context(), &s.Settings)
+	x, a, err := s.fetched(cmd.Context(), "discard", args)
 	if err != nil {
 		return err
 	}

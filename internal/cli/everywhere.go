@@ -655,6 +655,7 @@ func (f *projectFinder) connect(ctx context.Context, at listedAt, add func(*turn
 			<-connection.Done()
 			pause = time.Second
 		}
+		tried() // a line that breaks at once holds up no other project
 		if at.host == "" || err != nil && !hubprocess.IsBroken(err) || !isAliveAfter(ctx, pause) {
 			break
 		}

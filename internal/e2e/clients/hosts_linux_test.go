@@ -213,13 +213,16 @@ func TestFilesOverSSH(t *testing.T) {
 
 // Each session has a container of its own, which Podman makes of this machine's files and removes: the recipe of
 // docs/hosts.md. The user talks in one, lands its work and discards it.
+//
+// It is skipped without Podman, also with CI=true: machines for tests are often containers themselves, in which
+// Podman runs none. The script hosts_made.txtar has the same steps with a stand-in, on each machine.
 func TestASessionInItsOwnContainer(t *testing.T) {
 	podman, err := exec.LookPath("podman")
 	if err != nil {
 		t.Skip("podman is not installed")
 	}
 	if out, err := exec.Command(podman, "run", "--rm", "--rootfs", "/:O", "true").CombinedOutput(); err != nil {
-		t.Skipf("podman runs no container here: %s", out) // also on some machines for tests
+		t.Skipf("podman runs no container here: %s", out)
 	}
 	s := e2e.NewSite(e2e.Parallel(t), `[hosts.box]
 command = ["podman", "exec", "-i", "{host}"]
