@@ -56,6 +56,12 @@ func changesOf(ctx context.Context, h *hub.Hub, id string, most int) (protocol.C
 	}
 	r.Turn, r.TurnUUID = t.Turn.Name(), t.HumanLayerSession
 	files, err := h.Review().Files(ctx, t)
+	if err == nil && len(files) == 0 && t.Turn.State.Ended() {
+		server.Release(ctx)
+		if r.NotRecorded, err = h.NotRecorded(ctx, t); err == nil { // it has waited for what was being recorded
+			files, err = h.Review().Files(ctx, t)
+		}
+	}
 	if err != nil {
 		return r, err
 	}
@@ -75,11 +81,8 @@ func changesOf(ctx context.Context, h *hub.Hub, id string, most int) (protocol.C
 	for limit := most / 2; protocol.EncodedSize(r.Diff) > most/2; limit /= 2 {
 		r.Diff = protocol.Cut(r.Diff, limit)
 	}
-	if len(files) == 0 && t.Turn.State.Ended() {
-		server.Release(ctx)
-		r.NotRecorded, err = h.NotRecorded(ctx, t)
-	}
-	return r, err
+	r.NotRecorded = r.NotRecorded && len(files) == 0
+	return r, nil
 }
 
 func changeOf(f changereview.File) *protocol.Change {

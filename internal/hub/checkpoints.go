@@ -29,8 +29,7 @@ import (
 const (
 	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
 	checkpointTimeout = 30 * time.Second
-	// commandChangesTimeout is how long the end of a turn waits for the changes of its commands.
-	commandChangesTimeout = 10 * time.Second
+	commandChangesWait = 10 * time.Second
 
 	maxCommandChanges = 500      // files of a turn that its commands have changed
 	maxChangedFile    = 1 << 20  // bytes; a longer file counts as binary
@@ -62,11 +61,14 @@ type checkpoints struct {
 	// restricted are directories whose last turn must not start programs of the project.
 	restricted map[string]bool
 	noGit      atomic.Bool // git is not installed, and the log says so
+	// wait is how long the end of a turn waits for the changes of its commands. Later ones are recorded after it.
+	wait time.Duration
 }
 
 func newCheckpoints(h *Hub) *checkpoints {
 	return &checkpoints{
 		hub:        h,
+		wait:       commandChangesWait,
 		stores:     make(map[string]*checkpoint.Store),
 		failed:     make(map[string]time.Time),
 		broken:     make(map[string]error),
@@ -177,9 +179,9 @@ func (c *checkpoints) leftBy(ctx context.Context, dir string, turns []domain.Tur
 }
 
 // inBackground calls take in a goroutine of the hub, and notes until it returns that a checkpoint of a
-// directory is being taken. While the hub closes, it does not call take.
-func (c *checkpoints) inBackground(dir string, take func()) {
-	done := make(chan struct{})
+// directory is being taken; then it closes done. While the hub closes, it does not call take.
+func (c *checkpoints) inBackground(dir string, take func()) (done chan struct{}) {
+	done = make(chan struct{})
 	c.mu.Lock()
 	c.taking[done] = dir
 	c.mu.Unlock()
@@ -192,6 +194,7 @@ func (c *checkpoints) inBackground(dir string, take func()) {
 	if !c.hub.active.Go(func() { defer taken(); take() }) {
 		taken()
 	}
+	return done
 }
 
 // settle waits until the checkpoints of a directory that are being taken are there. A short turn may
@@ -454,11 +457,21 @@ func (t *checkpointed) correct(ctx context.Context, commands spans, reported []d
 }
 
 // recordCommands stores and announces the files that the commands of a turn have changed, apart from
-// those that the agent has reported itself.
+// those that the agent has reported itself. On a slow machine it goes on in the background.
 func (c *checkpoints) recordCommands(turn domain.Turn, t *checkpointed) {
-	h := c.hub
 	c.ends(t.dir, turn)
-	ctx, cancel := context.WithTimeout(h.ctx, commandChangesTimeout)
+	recorded := c.inBackground(t.dir, func() { c.storeCommands(turn, t) })
+	late := time.NewTimer(c.wait)
+	defer late.Stop()
+	select {
+	case <-recorded:
+	case <-late.C:
+	}
+}
+
+func (c *checkpoints) storeCommands(turn domain.Turn, t *checkpointed) {
+	h := c.hub
+	ctx, cancel := context.WithTimeout(h.ctx, 2*checkpointTimeout) // for the one before the turn, and the one after it
 	defer cancel()
 	changes, err := c.commandChanges(ctx, turn, t)
 	if err == nil && len(changes) > 0 {

@@ -602,6 +602,34 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "two"))
 }
 
+// On a slow machine a turn ends before the changes of its commands are known. They are recorded then, and are not lost.
+func TestChangesOfCommandsThatComeLate(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	file, hold := filepath.Join(dir, "file"), filepath.Join(state, "hold")
+	git := heldGit(t, hold)
+	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
+		assert.NoError(t, os.WriteFile(file, []byte("made\n"), 0o600))
+		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
+		return completed
+	}}, func(o *Options) {
+		o.Root = dir
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
+		}
+	})
+	h.checkpoints.wait = time.Millisecond
+	require.NoError(t, os.WriteFile(hold, nil, 0o600))
+	turn := launch(t, h, "one")
+	require.Equal(t, domain.Completed, await(t, h, turn).State)
+	assert.Empty(t, must(h.store.Changes(t.Context(), turn.Turn.ID))(t))
+	require.NoError(t, os.Remove(hold))
+	assert.False(t, must(h.NotRecorded(t.Context(), turn))(t), "it waits for what is being recorded")
+	changes := must(h.store.Changes(t.Context(), turn.Turn.ID))(t)
+	require.Len(t, changes, 1)
+	assert.Equal(t, file, changes[0].Path)
+}
+
 // A turn may begin while the files after the turn before are still being recorded. Each of the two goes back
 // to how the one before it has left the files.
 func TestRewindOfATurnThatBeginsWhileFilesAreRecorded(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ func following(session domain.Session, from domain.Turn, prompt, agent string) d
 // itself is launched.
 type ContinueSpec struct {
 	From        string           // any id
+	CallerID    string           // the caller's id of the turn; if a turn of the session has it, Continue returns that turn; "": none
 	Prompt      string           // may be empty for a draft, which keeps its own
 	Content     []domain.Content // attachments; for a draft, replaces its own if not empty
 	Fork        bool             // fork even from the last turn
@@ -76,7 +78,13 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 		if err != nil {
 			return err
 		}
+		if turn, err = h.continued(t, from, spec.CallerID); err != nil || turn.ID != 0 {
+			return err
+		}
 		if from.State == domain.Draft {
+			if spec.CallerID != "" {
+				return domain.Invalid("prompt_id", "no id for a draft, which has one", "an id")
+			}
 			turn = from
 			if err := h.gates.Begin(t, turn, spec.Gates); err != nil {
 				return err
@@ -134,7 +142,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 			return err
 		}
 		turn = following(session, from, spec.Prompt, agent.Name)
-		turn.Content = domain.BlocksOf(spec.Content)
+		turn.CallerID, turn.Content = spec.CallerID, domain.BlocksOf(spec.Content)
 		if err := h.attach(t, session, spec.Content); err != nil {
 			return err
 		}
@@ -155,6 +163,28 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 		return domain.TurnInSession{}, err
 	}
 	return h.query.ByTurn(ctx, turn.ID)
+}
+
+// continued returns the turn of an earlier prompt with the caller's id, or the zero one.
+func (h *Hub) continued(t store.Tx, from domain.Turn, callerID string) (domain.Turn, error) {
+	if callerID == "" {
+		return domain.Turn{}, nil
+	}
+	id, err := t.FindID(h.ctx, callerID)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Turn{}, nil
+	}
+	if err != nil {
+		return domain.Turn{}, err
+	}
+	turn, err := t.Turn(h.ctx, id)
+	if err != nil {
+		return domain.Turn{}, err
+	}
+	if turn.CallerID != callerID || turn.Session != from.Session && turn.Parent != from.ID {
+		return domain.Turn{}, domain.Invalid("prompt_id", "an id that is new, or that of a prompt in this session", "the id of another turn")
+	}
+	return turn, nil
 }
 
 // launchDraft queues a draft, with the changes in spec.
