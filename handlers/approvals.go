@@ -109,7 +109,7 @@ func checkDecision(p protocol.DecisionParams) error {
 func decisionOf(p protocol.DecisionParams) approval.Decision {
 	return approval.Decision{
 		ID: p.ApprovalID, Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
-		UpdatedInput: protocol.OrAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Client: p.Client, Tell: p.Tell,
+		UpdatedInput: protocol.OrAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Client: p.Client, Tell: p.Tell, Fingerprint: p.Fingerprint,
 		Content: protocol.OrAbsent(p.Content),
 	}
 }
@@ -135,7 +135,7 @@ func approvalOf(h *hub.Hub, a domain.Approval, s domain.TurnInSession) *protocol
 		ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession,
 		SessionUUID: s.Session.UUID, Agent: s.Agent,
 		Status: protocol.ApprovalStatus(a.Status), Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
-		ReopenedAs: a.ReopenedAs, TakenAt: protocol.TimeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: protocol.TimeOrNil(a.Deadline),
+		ReopenedAs: a.ReopenedAs, TakenAt: protocol.TimeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: protocol.TimeOrNil(a.Deadline), Fingerprint: a.Fingerprint(),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(),
 		TextMember: protocol.TextMember(a.InputEditable(), a.Input), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly,

@@ -30,7 +30,7 @@ type Core struct {
 	Workspaces *Workspaces
 	// Build, if set, notes the build of a connection's client, "" if it is unknown, and returns the
 	// daemon's answer. It must not block.
-	Build func(ctx context.Context, conn *server.Conn, build, version string) DaemonBuild
+	Build func(ctx context.Context, conn *server.Conn, p protocol.ClientBuildParams) DaemonBuild
 	// Unwatched, if set, remembers sessions that worked without a client.
 	Unwatched *Unwatched
 	// Issues, if set, lists problems and remedies. It must not block.
@@ -212,7 +212,7 @@ func (c Core) clientBuild(ctx context.Context, p protocol.ClientBuildParams) (Da
 	if c.Build == nil {
 		return DaemonBuild{Version: c.Version}, nil
 	}
-	answer := c.Build(ctx, server.ConnFrom(ctx), p.Build, p.Version)
+	answer := c.Build(ctx, server.ConnFrom(ctx), p)
 	if p.Notices && !answer.Ends {
 		answer.Notice = c.Unwatched.Notice()
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -53,8 +54,8 @@ func TestAClientSendsItsBuild(t *testing.T) {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: "1", LogLevel: &slog.LevelVar{}, Now: time.Now,
-		Build: func(_ context.Context, conn *server.Conn, build, version string) handlers.DaemonBuild {
-			return handlers.DaemonBuild{Version: "1", Protocol: 7, Ends: conn != nil && build == "other" && version == "2"}
+		Build: func(_ context.Context, conn *server.Conn, p protocol.ClientBuildParams) handlers.DaemonBuild {
+			return handlers.DaemonBuild{Version: "1", Protocol: 7, Ends: conn != nil && p.Build == "other" && p.Version == "2"}
 		},
 	})
 	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)

@@ -37,7 +37,7 @@ func nativeCodes() map[string]protocol.Code {
 			domain.KindNoAttempts, domain.KindNoWorktree, domain.KindNoBuild,
 		},
 		codeRefused: {
-			domain.KindBadState, domain.KindAlreadyDecided, domain.KindSetting, domain.KindNotOffered, domain.KindAgentOnHost, domain.KindNeedsTerminal, domain.KindNoAPIKey,
+			domain.KindBadState, domain.KindAlreadyDecided, domain.KindChanged, domain.KindSetting, domain.KindNotOffered, domain.KindAgentOnHost, domain.KindNeedsTerminal, domain.KindNoAPIKey,
 			domain.KindChangedSince, domain.KindNotKept, domain.KindOutside, domain.KindConflict, domain.KindOverlap, domain.KindLosses,
 			domain.KindSandbox, domain.KindTerminalTaken, domain.KindTerminalReadOnly, domain.KindPermissionDenied, domain.KindTaskCancelled, domain.KindNavigation,
 		},

@@ -452,7 +452,7 @@ func launchSpec(p protocol.StartParams, h *hub.Hub) hub.LaunchSpec {
 
 func checkPrompt(p protocol.PromptParams) error {
 	return cmp.Or(protocol.NotEmpty("session", string(p.Session)), protocol.NotEmptyIfGiven("prompt", p.Prompt), checkDeliver(p.Deliver),
-		checkNext(p.NextTurn))
+		uuidOrNone("prompt_id", p.PromptID), checkPromptID(p), checkNext(p.NextTurn))
 }
 
 func checkFork(p protocol.ForkParams) error {
@@ -480,8 +480,17 @@ func checkDeliver(deliver string) error {
 	})
 }
 
+// checkPromptID refuses an id for a prompt that may become a part of the turn that runs: it would name no turn.
+func checkPromptID(p protocol.PromptParams) error {
+	if p.PromptID == "" || p.Deliver != deliverSteer {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: "prompt_id", Expected: "no id with the delivery steer", Received: "an id"})
+}
+
 func (s sessions) prompt(ctx context.Context, h *hub.Hub, p protocol.PromptParams) (protocol.Started, error) {
 	spec := nextSpec(string(p.Session), protocol.Value(p.Prompt), p.NextTurn)
+	spec.CallerID = p.PromptID
 	if mayBeSteered(p) && len(spec.Content) == 0 {
 		if turn, injected, err := h.Steer(ctx, spec.From, spec.Prompt); injected || err != nil {
 			s.editors.prompted(ctx, turn.Session.UUID)

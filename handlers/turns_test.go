@@ -175,6 +175,27 @@ func TestErrorsOfNativeMethods(t *testing.T) {
 	c.failsAs("session.archive", `{"sessions":["8"]}`, -32050, "not_found")
 }
 
+// A prompt that is sent again with its id, because the answer was lost, is the first one.
+func TestPromptsWithIDsAreSentOnce(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
+	w.ended(first.ID)
+	other := answer[protocol.Started](c, "session.start", `{"prompt":"other"}`)
+	w.ended(other.ID)
+	const id = "8b2d8b30-4b62-4e1a-8b9f-1c2a6a8e4d21"
+	sent := answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"once","prompt_id":"`+id+`"}`)
+	again := answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"once","prompt_id":"`+id+`"}`)
+	assert.Equal(t, []any{"1.2", "1.2", sent.ID}, []any{sent.Name, again.Name, again.ID})
+	w.ended(sent.ID)
+	for _, params := range []string{
+		`{"session":2,"prompt":"once","prompt_id":"` + id + `"}`, // of another session
+		`{"session":1,"prompt":"x","prompt_id":"no UUID"}`, `{"session":1,"prompt":"x","deliver":"steer","prompt_id":"` + other.ID + `"}`,
+	} {
+		assert.Equal(t, "prompt_id", c.fail("session.prompt", params).Data["param"], params)
+	}
+}
+
 func TestApprovalsOfTurns(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.LSP)
@@ -187,7 +208,9 @@ func TestApprovalsOfTurns(t *testing.T) {
 	assert.Equal(t, a, answer[protocol.ApprovalResult](c, "approval.get", `{"approval":"`+a.ApprovalID+`"}`).Approval)
 	c.failsAs("approval.get", `{"approval":"none"}`, -32050, "approval_not_found")
 	c.failsAs("approval.decide", `{"approval":"none","decision":"approve"}`, -32050, "approval_not_found")
-	assert.True(t, answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve","scope":"session"}`).Success)
+	require.NotEmpty(t, a.Fingerprint)
+	c.failsAs("approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve","fingerprint":"of another question"}`, -32051, "changed")
+	assert.True(t, answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve","scope":"session","fingerprint":"`+a.Fingerprint+`"}`).Success)
 	w.ended(turn.ID)
 	again := answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve"}`)
 	assert.Equal(t, []any{false, protocol.ApprovalStatus("approved")}, []any{again.Success, again.Status})

@@ -65,6 +65,7 @@ type Subscription struct {
 
 	mu       sync.Mutex // guards the fields below
 	id       string     // of the subscription on the current connection
+	begins   int64      // the seq after which the events of the first connection begin
 	received int64      // the last seq queued or known; -1: unknown
 }
 
@@ -93,6 +94,13 @@ func Subscribe(ctx context.Context, c *client.Client, o Options, handle func(Eve
 // A program can store it and continue from there next time.
 func (s *Subscription) Seq() int64 { return s.delivered.Load() }
 
+// Begins returns the seq after which the events begin.
+func (s *Subscription) Begins() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begins
+}
+
 // params requests the missing and the future events.
 func (s *Subscription) params() any {
 	s.mu.Lock()
@@ -116,6 +124,9 @@ func (s *Subscription) began(result json.RawMessage) {
 	json.Unmarshal(result, &r) // missing members are not needed
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.id == "" {
+		s.begins = r.Seq
+	}
 	s.id, s.received = r.ID, max(s.received, r.Seq)
 }
 

@@ -36,6 +36,7 @@ type Decision struct {
 	Scope        string          // one of domain.Scopes; "": once
 	Content      json.RawMessage // form values, an object; absent: none
 	Pattern      string          // commands or files that the rule covers; "": the narrowest
+	Fingerprint  string          // of the question that the user saw; "": any
 	Client       string          // names the deciding client for people, such as VS Code; "": unknown
 	Tell         bool            // the comment must reach the agent, as the next prompt if the decision cannot carry it
 }
@@ -65,6 +66,9 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 		decided = false
 		if a, err = find(in.ctx, t, d.ID); err != nil {
 			return err
+		}
+		if d.Fingerprint != "" && d.Fingerprint != a.Fingerprint() {
+			return domain.Errorf(domain.KindChanged, "this is not the question that you saw: look at it again, then answer")
 		}
 		if decided = a.Status != domain.ApprovalPending; decided {
 			return nil

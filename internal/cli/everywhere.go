@@ -583,17 +583,36 @@ const (
 func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) context.Context, looked func([]string)) {
 	var running, trying sync.WaitGroup
 	defer running.Wait()
+	found := func(at listedAt) {
+		trying.Add(1)
+		running.Go(func() { f.connect(ctx, at, add, sync.OnceFunc(trying.Done)) })
+	}
+	isKnown := func(at listedAt) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.connected[at]
+	}
+	f.settings.lookEverywhere(ctx, found, isKnown, func(without []string) {
+		trying.Wait()
+		looked(without)
+	})
+}
+
+// lookEverywhere looks for projects whose daemon runs, or which have open questions, again and again until ctx ends. found gets each
+// of them each time, but those of this machine only while isKnown is false for them. looked, after the first time, gets those that did
+// not answer, with the reasons.
+func (s *settings) lookEverywhere(ctx context.Context, found func(listedAt), isKnown func(listedAt) bool, looked func(without []string)) {
+	var running sync.WaitGroup
+	defer running.Wait()
 	q := openQuestions()
 	q.each = func(host, here string, projects []listedProject) {
 		for _, p := range projects {
 			if p.Hub || len(p.open) > 0 {
-				trying.Add(1)
-				running.Go(func() { f.connect(ctx, listedAt{host, here, p.Root}, add, sync.OnceFunc(trying.Done)) })
+				found(listedAt{host, here, p.Root})
 			}
 		}
 	}
-	l, err := q.everywhere(ctx, f.settings, nil)
-	trying.Wait()
+	l, err := q.everywhere(ctx, s, nil)
 	var without []string
 	if err != nil {
 		without = append(without, err.Error())
@@ -612,8 +631,8 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 	q.begun, q.params = true, questionsParams{Begun: true}
 	running.Go(func() {
 		for isAliveAfter(ctx, looksHere) {
-			projects, _ := q.here(ctx, f.settings)
-			q.each("", "", projects)
+			all, _ := roots(&s.Settings)
+			q.each("", "", q.ask(ctx, &s.Settings, slices.DeleteFunc(all, func(root string) bool { return isKnown(listedAt{root: root}) })))
 		}
 	})
 	hosts, _ := config.Hosts(os.Getenv)
@@ -621,7 +640,7 @@ func (f *projectFinder) find(ctx context.Context, add func(*turn.Project) contex
 		running.Go(func() {
 			for isAliveAfter(ctx, looksAtHosts) {
 				within, cancel := context.WithTimeout(ctx, hostsWithin)
-				if at, err := f.settings.on(h.Host, h.here); err == nil {
+				if at, err := s.on(h.Host, h.here); err == nil {
 					projects, _ := q.askHost(within, at)
 					q.each(h.Name, h.here, projects)
 				}

@@ -47,7 +47,7 @@ An editor starts duet-rpc with pipes, and exchanges JSON-RPC messages with it.
 // groups are the commands by what a user wants to do.
 var groups = []struct{ about, commands string }{
 	{"give prompts, find sessions", "prompt session search"},
-	{"answer questions", "approvals"},
+	{"answer questions", "approvals web"},
 	{"see, undo and land changes", "changes rewind land discard"},
 	{"compare several agents", "attempts"},
 	{"choose agents, permit, check", "agents config trust doctor usage"},
@@ -294,6 +294,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"subreaper":  newSubreaperCommand,
 		"triggers":   newTriggers,
 		"trust":      newTrustCommand,
+		"web":        newWeb,
 		"upload":     newUploadCommand,
 		"usage":      newUsageCommand,
 		"version":    newVersionCommand,

@@ -63,6 +63,8 @@ type Config struct {
 	Agents          map[string]Agent // by name, including built-in ones
 	Keys            map[string]Key   // by service; none from a file that is not trusted
 	Hosts           map[string]Host  // by name; none from a project's file
+	Web             Web
+	Notify          Notify
 	Gates           []Gate           // as Builds
 	WaitingGates    []string         // the names of gates in files that are not trusted
 	Preview         Preview

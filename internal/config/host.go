@@ -139,8 +139,8 @@ func (e *UnknownHostError) Error() string {
 	return fmt.Sprintf("there is no host %q: %s; `duet-rpc hosts add %s COMMAND…` adds it", e.Name, known, e.Name)
 }
 
-// Hosts returns the hosts of the user's configuration, by name.
-func Hosts(getenv func(string) string) (map[string]Host, error) {
+// OfUser returns the configuration of the user's file alone.
+func OfUser(getenv func(string) string) (*Config, error) {
 	file, err := UserFile(getenv)
 	if err != nil {
 		return nil, err
@@ -154,6 +154,15 @@ func Hosts(getenv func(string) string) (map[string]Host, error) {
 	for name, h := range c.Hosts {
 		h.Name = name
 		c.Hosts[name] = h
+	}
+	return c, nil
+}
+
+// Hosts returns the hosts of the user's configuration, by name.
+func Hosts(getenv func(string) string) (map[string]Host, error) {
+	c, err := OfUser(getenv)
+	if err != nil {
+		return nil, err
 	}
 	return c.Hosts, nil
 }

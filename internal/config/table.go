@@ -102,6 +102,14 @@ var keys = sync.OnceValue(func() *schema {
 				"(docs/hosts.md): `duet-rpc --host NAME` works with the sessions there.",
 		},
 		{
+			key: "web", kind: in(webKeys()), own: "who reaches your sessions",
+			doc: "`duet-rpc web`, the page for a browser and a phone (docs/web.md). Flags of the command come first.",
+		},
+		{
+			key: "notify", kind: in(notifyKeys()), own: "what leaves this machine",
+			doc: "How `duet-rpc web` notifies you of questions, beside the notifications of paired browsers.",
+		},
+		{
 			key: "builds", kind: kind{form: list, schema: buildKeys()}, to: at(func(c *Config) *[]Build { return &c.Builds }), trust: always,
 			doc: "A command that `duet-rpc build` and editors run. Without any, Duet goes by the project's own files: go.mod, package.json, " +
 				"Cargo.toml, Makefile and others. A build ends with the client that asked for it.",
@@ -392,6 +400,48 @@ func serviceKeys() *schema {
 			},
 		},
 	}
+}
+
+func webKeys() *schema {
+	return &schema{rows: []row{
+		{
+			key: "listen", kind: text("a host and a port", checkListen), to: at(func(c *Config) *string { return &c.Web.Listen }), unset: `"localhost:7311"`,
+			example: []string{`"0.0.0.0:7311"`},
+			doc:     "Where it listens. An address that other machines reach needs certificate and key, or origin.",
+		},
+		{
+			key: "certificate", kind: text("the path of a file", anything), to: at(func(c *Config) *string { return &c.Web.Certificate }),
+			example: []string{`"/home/me/duet.crt"`}, doc: "The TLS certificate, a PEM file.",
+		},
+		{
+			key: "key", kind: text("the path of a file", anything), to: at(func(c *Config) *string { return &c.Web.Key }),
+			example: []string{`"/home/me/duet.key"`}, doc: "The certificate's key, a PEM file.",
+		},
+		{
+			key: "origin", kind: text("an https address without a path", checkURL), to: at(func(c *Config) *string { return &c.Web.Origin }),
+			example: []string{`"https://duet.example"`},
+			doc:     "The address of a proxy with TLS in front of it, as browsers see it. Requests under other names are refused.",
+		},
+	}}
+}
+
+func notifyKeys() *schema {
+	return &schema{rows: []row{
+		{
+			key: "command", kind: program(), to: at(func(c *Config) *[]string { return &c.Notify.Command }),
+			example: []string{`["sh", "-c", "notify-send \"$DUET_TITLE\" \"$DUET_BODY\""]`},
+			doc:     "A program and its arguments. It gets DUET_TITLE, DUET_BODY and DUET_URL in its environment, and 20 seconds.",
+		},
+		{
+			key: "webhook", kind: text("an address of https or http", checkURL), to: at(func(c *Config) *string { return &c.Notify.Webhook }),
+			example: []string{`"https://ntfy.example/my-topic"`},
+			doc:     "An address that gets a POST request: the text is the body, and Title, Click and Tags are headers, as ntfy has them.",
+		},
+		{
+			key: "content", kind: choice("none", "title", "all"), to: at(func(c *Config) *string { return &c.Notify.Content }), unset: `"none"`,
+			doc: "What both say: that a session needs you, also the project and the agent, or also the command or the title of the question.",
+		},
+	}}
 }
 
 func hostKeys() *schema {

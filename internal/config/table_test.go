@@ -214,7 +214,7 @@ func TestExamplesHaveEveryKey(t *testing.T) {
 		}
 	}
 	project := filepath.Join(filepath.Dir(file), ".duet.toml")
-	own := regexp.MustCompile(`(?m)^((?:safe_directories|sandbox_write|host) .*|\[(daemon|mcp|checkpoints|automation|hosts\.\w+)\]\n(\w.*\n)*)`)
+	own := regexp.MustCompile(`(?m)^((?:safe_directories|sandbox_write|host) .*|\[(daemon|mcp|checkpoints|automation|web|notify|hosts\.\w+)\]\n(\w.*\n)*)`)
 	require.NoError(t, os.WriteFile(project, own.ReplaceAll([]byte(text.String()), nil), 0o600))
 	inspected, err := Inspect(project, func(string) string { return "" })
 	require.NoError(t, err)

@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -51,6 +53,16 @@ type Approval struct {
 	ReopenedAs string    `db:"reopened_as"`    // the approval that repeats this one because the agent never acted on it, or ""
 	Reopens    string    `db:"reopens,fixed"`  // the approval that this one repeats, or ""
 	Reopened   string    `db:"reopened,fixed"` // the reason, for people
+}
+
+// Fingerprint identifies what a person decides on: the call, with its whole input and all that is shown of it. The question
+// that an agent asks again after it changed a call has another one.
+func (a Approval) Fingerprint() string {
+	shown, _ := json.Marshal([]any{ // texts and JSON that was read before: encoding cannot fail
+		a.ID, a.Type, a.Tool, a.Input, a.Title, a.Subject, a.Paths, a.Diffs, a.Details, a.Plan, a.Options, a.Elicitation,
+	})
+	sum := sha256.Sum256(shown)
+	return hex.EncodeToString(sum[:16])
 }
 
 // Scopes of a decision.

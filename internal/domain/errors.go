@@ -28,6 +28,7 @@ const (
 	KindNotTrusted         = "not_trusted"
 	KindAgentOnHost        = "agent_on_host" // the agent works on a host, which the daemon here does not reach
 	KindAlreadyDecided     = "already_decided"
+	KindChanged            = "changed" // the question is not the one that the user saw
 	KindNoAPIKey           = "no_api_key"
 	KindNeedsTerminal      = "needs_terminal" // needs a person at a terminal
 	KindBadState           = "bad_state"      // not possible in the turn's state

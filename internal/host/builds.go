@@ -20,15 +20,17 @@ import (
 // may be used by any goroutine.
 type builds struct {
 	own         string     // the build id of this daemon; "" if unknown
-	connections func() int // returns the number of clients
+	connections func() int // returns the number of connections
 	met         chan bool  // buffer of 1; gets a value when a client of another build has come
 
 	mu     sync.Mutex
 	others map[*server.Conn]string // their versions
+	// observers only follow what happens. They do not count as clients, of whichever build they are.
+	observers map[*server.Conn]struct{}
 }
 
 func newBuilds(own string, connections func() int) *builds {
-	return &builds{own: own, connections: connections, met: make(chan bool, 1), others: make(map[*server.Conn]string)}
+	return &builds{own: own, connections: connections, met: make(chan bool, 1), others: make(map[*server.Conn]string), observers: make(map[*server.Conn]struct{})}
 }
 
 // add records the build of a client until its connection ends, with ctx, and reports whether it
@@ -50,11 +52,35 @@ func (b *builds) add(ctx context.Context, conn *server.Conn, build, version stri
 	return true
 }
 
+// observe records until the end of ctx that a connection is an observer's.
+func (b *builds) observe(ctx context.Context, conn *server.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.observers[conn]; known || conn == nil {
+		return
+	}
+	b.observers[conn] = struct{}{}
+	context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.observers, conn)
+	})
+}
+
+// clients returns the number of clients that are no observers.
+func (b *builds) clients() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.clientsLocked()
+}
+
+func (b *builds) clientsLocked() int { return b.connections() - len(b.observers) }
+
 // superseded reports whether there are clients, and all of them are of another build.
 func (b *builds) superseded() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.others) > 0 && len(b.others) >= b.connections()
+	return len(b.others) > 0 && len(b.others) >= b.clientsLocked()
 }
 
 // wake reports a client of another build to the lifecycle. With ends, the client was told that the

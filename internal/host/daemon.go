@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -118,7 +119,7 @@ func newDaemon(
 	d.hub = h
 	d.ctx, d.end = context.WithCancel(context.Background())
 	d.rest = time.AfterFunc(restAfter, d.giveBack)
-	d.builds = newBuilds(hubprocess.Build(runningProgram()), d.clients)
+	d.builds = newBuilds(hubprocess.Build(runningProgram()), func() int { return d.srv.ConnCount() })
 	d.lifecycle = newLifecycle(d, partOf(s, interruptsPart), log.Logger)
 	var reg *server.Registry
 	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
@@ -181,9 +182,13 @@ func (d *daemon) wake() {
 
 // meet records the build of a client. If all clients are of other builds and the daemon is idle,
 // it ends.
-func (d *daemon) meet(ctx context.Context, conn *server.Conn, build, version string) handlers.DaemonBuild {
+func (d *daemon) meet(ctx context.Context, conn *server.Conn, p protocol.ClientBuildParams) handlers.DaemonBuild {
 	answer := handlers.DaemonBuild{Version: d.settings.Version, Protocol: hubprocess.Protocol}
-	if d.builds.add(ctx, conn, build, version) {
+	if p.Observes {
+		d.builds.observe(ctx, conn)
+		return answer
+	}
+	if d.builds.add(ctx, conn, p.Build, p.Version) {
 		answer.Ends = d.lifecycle.isDeserted(ctx)
 		d.builds.wake(answer.Ends)
 	}
@@ -198,7 +203,7 @@ func (d *daemon) issues() (issues []string) {
 	return append(append(issues, d.sockets.issues()...), d.hub.hub.Issues()...)
 }
 
-func (d *daemon) clients() int { return d.srv.ConnCount() }
+func (d *daemon) clients() int { return d.builds.clients() }
 
 func (d *daemon) connectionEnded() {
 	d.mu.Lock()

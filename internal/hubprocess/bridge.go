@@ -52,6 +52,7 @@ func bridge(ctx context.Context, s *Settings, near server.Transport, params json
 		os.Setenv(name, value) // Check has seen it, so that it cannot fail
 		own.EnvFrom = append(own.EnvFrom, name)
 	}
+	own.Observes = request.Observes
 	answer := connectAnswer{Version: s.Version, Protocol: Protocol, Notes: []string{}}
 	if request.Notices {
 		own.Notice = func(text string) { answer.Notice = text }

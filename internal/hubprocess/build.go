@@ -92,7 +92,9 @@ func (s *Settings) greeting(looks bool) []byte {
 	if looks || s.AnyBuild {
 		return []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)
 	}
-	params, _ := json.Marshal(map[string]any{"build": programBuild(), "version": s.Version, "notices": s.Notice != nil}) // strings and a boolean: encoding cannot fail
+	params, _ := json.Marshal(map[string]any{
+		"build": programBuild(), "version": s.Version, "notices": s.Notice != nil, "observes": s.Observes,
+	}) // strings and booleans: encoding cannot fail
 	return append(append([]byte(`{"jsonrpc":"2.0","id":0,"method":"client.build","params":`), params...), '}')
 }
 

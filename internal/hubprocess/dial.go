@@ -66,6 +66,32 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 	}
 }
 
+// Reach returns a client of the daemon of the project of s, here or on a host. Each time that it connects, also after the
+// connection was lost, it starts a daemon if it may.
+func Reach(ctx context.Context, s *Settings, may Start, opts ...client.Option) (*client.Client, error) {
+	h, err := s.Remote()
+	if err != nil {
+		return nil, err
+	}
+	if h != nil {
+		return h.Dial(ctx, may, opts...)
+	}
+	var problem error
+	open := func(ctx context.Context) (server.Transport, error) {
+		conn, _, err := s.start(ctx, may)
+		if err != nil {
+			problem = err
+			return nil, err
+		}
+		return conn, nil
+	}
+	c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil && problem != nil {
+		err = problem
+	}
+	return c, err
+}
+
 // Connect connects to the hub that now answers on the project's socket. The error is a
 // *SilentError if a process listens there but does not answer.
 func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {

@@ -66,7 +66,8 @@ func (e *LineError) Error() string { return e.Host + ": " + visible.ForTerminal(
 type (
 	connectRequest struct {
 		Start       Start                 `json:"start"`
-		Notices     bool                  `json:"notices"` // the user sees notices
+		Notices     bool                  `json:"notices"`            // the user sees notices
+		Observes    bool                  `json:"observes,omitempty"` // as in [Settings]
 		Environment clientenv.Environment `json:"environment,omitempty"`
 	}
 	connectAnswer struct {
@@ -228,7 +229,7 @@ func (h *Host) Connect(ctx context.Context, start Start) (t server.Transport, er
 }
 
 func (h *Host) connect(ctx context.Context, start Start) (server.Transport, error) {
-	request := connectRequest{Start: start, Notices: h.settings.Notice != nil, Environment: clientenv.Only(os.Environ(), h.EnvFrom)}
+	request := connectRequest{Start: start, Notices: h.settings.Notice != nil, Observes: h.settings.Observes, Environment: clientenv.Only(os.Environ(), h.EnvFrom)}
 	var answer connectAnswer
 	t, err := h.askOwn(ctx, connectMethod, request, func() (string, int) { return answer.Version, answer.Protocol }, &answer)
 	if err != nil {

@@ -35,6 +35,8 @@ type Settings struct {
 	// AnyBuild accepts a daemon of another build, whatever its protocol: to inspect it, or to
 	// end it.
 	AnyBuild bool
+	// Observes says that the connections only follow what happens: they keep no idle daemon running, and replace none.
+	Observes bool
 	// Notice, if set, receives the daemon's message for the user, once.
 	Notice func(text string)
 	// EnvFrom are names and patterns of more variables that the daemon gets for agents.

@@ -109,6 +109,7 @@ type DecisionParams struct {
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form: an object that fits the approval's schema. An error names the field, such as content.port."`
 	Pattern      string          `json:"pattern,omitempty" doc:"With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call."`
 	Client       string          `json:"client,omitempty" doc:"The deciding client's name for people, such as VS Code. Events and the items of the session show it as decided_in. At most 100 bytes."`
+	Fingerprint  string          `json:"fingerprint,omitempty" doc:"The fingerprint of the approval that the user saw. If the approval has another one, nothing is decided (changed)."`
 	Tell         bool            `json:"tell,omitempty" doc:"Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its session."`
 }
 
@@ -160,6 +161,7 @@ type Approval struct {
 	TakenAt      *time.Time      `json:"taken_at,omitempty" doc:"When the agent was seen to act on the answer."`
 	CreatedAt    time.Time       `json:"created_at"`
 	Deadline     *time.Time      `json:"deadline,omitempty" doc:"When the approval expires."`
+	Fingerprint  string          `json:"fingerprint" doc:"Identifies what a person decides on: the tool, its whole input and what Duet shows of it. A decision may name it."`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
 	Editable     bool            `json:"input_editable" doc:"Whether a decision may have updated_input. Most agents would run the tool with their own input anyway."`

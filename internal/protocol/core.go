@@ -85,9 +85,10 @@ type ClientEnvironmentParams struct {
 }
 
 type ClientBuildParams struct {
-	Build   string `json:"build,omitempty" doc:"The build id of the program that the client would start as a daemon."`
-	Version string `json:"version,omitempty" doc:"The program's version."`
-	Notices bool   `json:"notices,omitempty" doc:"The client shows the notice in the result to its user."`
+	Build    string `json:"build,omitempty" doc:"The build id of the program that the client would start as a daemon."`
+	Version  string `json:"version,omitempty" doc:"The program's version."`
+	Notices  bool   `json:"notices,omitempty" doc:"The client shows the notice in the result to its user."`
+	Observes bool   `json:"observes,omitempty" doc:"The client only follows what happens. Its connection keeps no idle daemon running, and replaces none."`
 }
 
 type ShutdownParams struct {

@@ -116,9 +116,10 @@ type Started struct {
 
 // PromptParams continue a session with another prompt.
 type PromptParams struct {
-	Session Ref     `json:"session" doc:"The session. A turn that has ended and is not the last of its session starts a fork after it."`
-	Prompt  *string `json:"prompt,omitempty" doc:"The prompt. Required unless the session is a draft, which has its own."`
-	Deliver string  `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits."`
+	Session  Ref     `json:"session" doc:"The session. A turn that has ended and is not the last of its session starts a fork after it."`
+	Prompt   *string `json:"prompt,omitempty" doc:"The prompt. Required unless the session is a draft, which has its own."`
+	PromptID string  `json:"prompt_id,omitempty" doc:"A UUID that the client chooses for this prompt. A prompt that is sent again with the same id, for example after an error, returns the turn of the first one and starts nothing. Not with the delivery steer."`
+	Deliver  string  `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits."`
 	NextTurn
 }
 

@@ -236,6 +236,8 @@ export type Approval = {
   created_at: string;
   /** When the approval expires. */
   deadline?: string;
+  /** Identifies what a person decides on: the tool, its whole input and what Duet shows of it. A decision may name it. */
+  fingerprint: string;
   tool_name: string;
   tool_input: unknown;
   /** Whether a decision may have updated_input. Most agents would run the tool with their own input anyway. */
@@ -849,6 +851,8 @@ export type ClientBuildParams = {
   version?: string;
   /** The client shows the notice in the result to its user. */
   notices?: boolean;
+  /** The client only follows what happens. Its connection keeps no idle daemon running, and replaces none. */
+  observes?: boolean;
 };
 
 export type ClientEnvironmentParams = {
@@ -997,6 +1001,8 @@ export type DecisionParams = {
   pattern?: string;
   /** The deciding client's name for people, such as VS Code. Events and the items of the session show it as decided_in. At most 100 bytes. */
   client?: string;
+  /** The fingerprint of the approval that the user saw. If the approval has another one, nothing is decided (changed). */
+  fingerprint?: string;
   /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its session. */
   tell?: boolean;
 };
@@ -1918,6 +1924,8 @@ export type PromptParams = {
   session: string | number;
   /** The prompt. Required unless the session is a draft, which has its own. */
   prompt?: string;
+  /** A UUID that the client chooses for this prompt. A prompt that is sent again with the same id, for example after an error, returns the turn of the first one and starts nothing. Not with the delivery steer. */
+  prompt_id?: string;
   /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits. */
   deliver?: string;
   /** Replaces the agent's system prompt, if the agent has one. */

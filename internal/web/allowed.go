@@ -1,0 +1,35 @@
+package web
+
+// allowed are the native methods that a device may call (docs/methods.md), with the parameters that it may give beside project. It may
+// answer, prompt, interrupt and review. No other request and no other parameter reaches a daemon: they could name programs,
+// directories, keys or files.
+var allowed = map[string][]string{
+	"session.items":     {"session", "turn", "key", "before", "after", "limit"},
+	"session.get":       {"session"},
+	"session.list":      {"filter", "limit", "before"},
+	"session.search":    {"query", "limit", "offset"},
+	"session.start":     {"prompt", "content", "title", "agent", "mode", "model", "options", "worktree", "start_id", "session_uuid"},
+	"session.prompt":    {"session", "prompt", "content", "deliver", "prompt_id"},
+	"session.fork":      {"turn", "prompt", "content", "agent", "mode", "model", "options", "session_uuid"},
+	"session.set":       {"session", "agent", "mode", "model", "options"},
+	"session.rename":    {"session", "title"},
+	"session.archive":   {"sessions", "archived"},
+	"turn.get":          {"turn"},
+	"turn.list":         {"session", "states", "agent", "archived", "limit", "before"},
+	"turn.interrupt":    {"turn", "reason", "background"},
+	"turn.edit":         {"turn", "prompt"},
+	"turn.move":         {"turn", "before"},
+	"approval.list":     {"turn"},
+	"approval.get":      {"approval"},
+	"approval.decide":   {"approval", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell", "fingerprint"},
+	"change.list":       {"turn"},
+	"change.accept":     {"turn", "path", "hunk"},
+	"change.revert":     {"turn", "path", "hunk"},
+	"change.reopen":     {"turn", "path", "hunk"},
+	"attachment.get":    {"id", "offset", "limit"},
+	"agent.list":        {},
+	"agent.describe":    {"agent"},
+	"attempt.list":      {"session"},
+	"usage.get":         {"by", "since", "until", "session"},
+	"event.unsubscribe": {"subscription_id"},
+}
