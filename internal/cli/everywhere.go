@@ -575,7 +575,7 @@ type projectFinder struct {
 
 // How often it looks again. That asks this machine little, and a host for a new line.
 const (
-	looksHere    = 5 * time.Second
+	looksHere    = 2 * time.Second
 	looksAtHosts = time.Minute
 )
 

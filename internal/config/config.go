@@ -65,8 +65,8 @@ type Config struct {
 	Hosts           map[string]Host  // by name; none from a project's file
 	Web             Web
 	Notify          Notify
-	Gates           []Gate           // as Builds
-	WaitingGates    []string         // the names of gates in files that are not trusted
+	Gates           []Gate   // as Builds
+	WaitingGates    []string // the names of gates in files that are not trusted
 	Preview         Preview
 	Worktrees       Worktrees
 	// WorktreesWait reports that a file that is not trusted configures worktrees.

@@ -28,7 +28,7 @@ import (
 
 const (
 	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
-	checkpointTimeout = 30 * time.Second
+	checkpointTimeout  = 30 * time.Second
 	commandChangesWait = 10 * time.Second
 
 	maxCommandChanges = 500      // files of a turn that its commands have changed

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -173,8 +174,9 @@ type pusher struct {
 	log     *slog.Logger
 	names   *names
 	http    *http.Client
-	inboxes chan inboxNow // the newest one waits
-	pause   func(ctx context.Context, d time.Duration) bool
+	inboxes chan inboxNow          // the newest one waits
+	queues  map[string]chan func() // by device, and "" for the command and the webhook; of run alone
+	sending sync.WaitGroup
 }
 
 // inboxNow are the open questions, with the names of their projects.
@@ -185,7 +187,7 @@ type inboxNow struct {
 
 func newPusher(devices *Devices, notify Notify, log *slog.Logger, names *names) *pusher {
 	return &pusher{
-		devices: devices, notify: notify, log: log, names: names, inboxes: make(chan inboxNow, 1), pause: isAliveAfter,
+		devices: devices, notify: notify, log: log, names: names, inboxes: make(chan inboxNow, 1), queues: map[string]chan func(){},
 		http: &http.Client{Timeout: pushWithin, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
@@ -211,6 +213,7 @@ func (p *pusher) asked(open []Question, nameOf func(id string) string) {
 
 // run notifies until ctx ends.
 func (p *pusher) run(ctx context.Context) {
+	defer p.sending.Wait()
 	pushed := p.read()
 	for {
 		var now inboxNow
@@ -239,6 +242,33 @@ func (p *pusher) run(ctx context.Context) {
 		if changed {
 			p.write(pushed)
 		}
+	}
+}
+
+// mostWaiting are the messages that wait for one device.
+const mostWaiting = 64
+
+// queue does something after what was queued for the same device, so that a slow push service holds up no other one.
+func (p *pusher) queue(ctx context.Context, device string, do func()) {
+	queue := p.queues[device]
+	if queue == nil {
+		queue = make(chan func(), mostWaiting)
+		p.queues[device] = queue
+		p.sending.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case do := <-queue:
+					do()
+				}
+			}
+		})
+	}
+	select {
+	case queue <- do:
+	default:
+		p.log.Warn("a notification was dropped: too many wait", "device", device)
 	}
 }
 
@@ -283,12 +313,14 @@ func (p *pusher) tell(ctx context.Context, q Question, project string) {
 	}
 	m := q.message(p.notify.Content, false, project)
 	link := p.names.URL() + "/#/question/" + url.PathEscape(q.Project) + "/" + url.PathEscape(q.read.ApprovalID)
-	if err := p.command(ctx, m, link); err != nil {
-		p.log.Warn("the command of [notify] failed", "err", err)
-	}
-	if err := p.post(ctx, m, link); err != nil {
-		p.log.Warn("the webhook of [notify] failed", "err", err)
-	}
+	p.queue(ctx, "", func() {
+		if err := p.command(ctx, m, link); err != nil && ctx.Err() == nil {
+			p.log.Warn("the command of [notify] failed", "err", err)
+		}
+		if err := p.post(ctx, m, link); err != nil && ctx.Err() == nil {
+			p.log.Warn("the webhook of [notify] failed", "err", err)
+		}
+	})
 }
 
 // message is the notification of a question.
@@ -340,9 +372,12 @@ func (p *pusher) toAll(ctx context.Context, of func(Device) pushMessage) {
 		if d.Push == nil {
 			continue
 		}
-		if err := p.send(ctx, d, of(d)); err != nil && ctx.Err() == nil {
-			p.log.Warn("a device got no notification", "device", d.Name, "err", err)
-		}
+		m := of(d)
+		p.queue(ctx, d.ID, func() {
+			if err := p.send(ctx, d, m); err != nil && ctx.Err() == nil {
+				p.log.Warn("a device got no notification", "device", d.Name, "err", err)
+			}
+		})
 	}
 }
 
@@ -364,7 +399,7 @@ func (p *pusher) send(ctx context.Context, d Device, m pushMessage) error {
 		if errors.Is(err, errGone) {
 			return errors.Join(err, p.devices.change(d.ID, func(_ *devicesFile, device *Device) { device.Push = nil }))
 		}
-		if err == nil || try == pushTries || !p.pause(ctx, time.Duration(try)*time.Second) {
+		if err == nil || try == pushTries || !isAliveAfter(ctx, time.Duration(try)*time.Second) {
 			return err
 		}
 	}
