@@ -64,7 +64,7 @@ export class App {
   readonly outbox: Outbox;
   private readonly hubs = new Map<string, ProjectHub>();
   private readonly offline = make("div", { class: "offline", is: { role: "status" } });
-  private readonly top = make("header", { class: "top" });
+  private readonly top = make("nav", { class: "top", is: { "aria-label": "Back" } });
   private readonly place = make("div", { class: "screen" });
   private readonly tabs = make("nav", { class: "tabs", is: { "aria-label": "Screens" } });
   private readonly notices = make("div", { class: "notices", is: { role: "status", "aria-live": "polite" } });
@@ -84,8 +84,8 @@ export class App {
   ) {
     this.outbox = new Outbox(store, (method, params) => line.send(method, params));
     for (const { screen, label, icon: name } of tabs) {
-      const count = make("span", { class: "count", is: { "aria-hidden": "true" } });
-      const link = make("a", { class: "tab", is: { href: `#/${screen}` } }, make("span", { class: "tab-icon" }, icon(name), count), make("span", { text: label }));
+      const count = make("span", { class: "count" });
+      const link = make("a", { class: "tab", is: { href: `#/${screen}` } }, icon(name), make("span", { text: label }), count);
       this.links.set(screen, { link, count });
       this.tabs.append(link);
     }
@@ -219,9 +219,8 @@ export class App {
   private setQuestions(questions: Question[]): void {
     this.questions = [...questions].sort((a, b) => (a.approval.created_at < b.approval.created_at ? -1 : 1));
     if (questions.some(({ project, approval }) => this.session(project, approval.session_uuid) === undefined)) this.refreshSessions();
-    const { link, count } = this.links.get("inbox")!;
+    const { count } = this.links.get("inbox")!;
     setText(count, questions.length === 0 ? "" : String(questions.length));
-    link.setAttribute("aria-label", questions.length === 0 ? "Inbox" : `Inbox, ${questions.length} open`);
     document.title = questions.length === 0 ? "Duet" : `(${questions.length}) Duet`;
     this.update();
   }
@@ -297,8 +296,10 @@ export class App {
 
   /** inboxLink leads from a conversation to the questions of others. */
   private inboxLink(): HTMLElement {
-    const count = this.questions.length;
-    const link = make("a", { class: "top-inbox", is: { href: "#/inbox" }, text: count === 1 ? "1 question" : `${count} questions` });
+    const route = routeOf(location.hash);
+    const own = (question: Question): boolean => "project" in route && question.project === route.project && ("approval" in route ? question.approval.approval === route.approval : "session" in route && question.approval.session_uuid === route.session);
+    const count = this.questions.filter((question) => !own(question)).length;
+    const link = make("a", { class: "top-inbox", is: { href: "#/inbox" }, text: count === 1 ? "1 more question" : `${count} more questions` });
     link.hidden = count === 0;
     return link;
   }

@@ -117,7 +117,7 @@ export class ChangesScreen implements Screen {
     const kind = before === null ? "new" : after === null ? "deleted" : renamed_from ? "renamed" : "";
     const isOpen = parts.some(({ state }) => state === "open");
     const head = make("div", { class: "file-head" },
-      make("h3", { text: path, is: { dir: "auto" } }),
+      make("h3", { text: this.shortened(path), tip: path }),
       make("span", { class: "added", text: `+${sum(hunks, "added")}` }), make("span", { class: "removed", text: `−${sum(hunks, "removed")}` }),
       kind !== "" && make("span", { class: "tag", text: kind }), progressOf(parts) !== "" && make("span", { class: "tag", text: progressOf(parts) }));
     const section = make("section", { class: "changed", is: { "aria-label": path } }, head, renamed_from && make("p", { class: "note", text: `before: ${renamed_from}` }));
@@ -143,6 +143,12 @@ export class ChangesScreen implements Screen {
     const all: Decision[] = isOpen || binary ? (binary ? ["accept"] : ["accept", "revert"]) : ["reopen"];
     if (hunks.length !== 1 || mode || binary) section.append(this.buttons(turn, path, undefined, all, `all of ${path}`, "file"));
     return section;
+  }
+
+  /** shortened returns a path relative to the directory of the session, if it is in there. */
+  private shortened(path: string): string {
+    const folder = `${this.app.session(this.hub.project.id, this.session)?.working_dir ?? ""}/`;
+    return folder !== "/" && path.startsWith(folder) ? path.slice(folder.length) : path;
   }
 
   private hunkView(turn: string, { path }: ChangedFile, hunk: Hunk, lines: string[], i: number): HTMLElement {

@@ -60,6 +60,7 @@ export class Outbox {
   private readonly all = new Map<string, Waiting>();
   private readonly settling = new Map<string, Settling>();
   private readonly sending = new Set<string>();
+  private readonly draining = new Set<string>();
   /** Those that have waited, so that their ends are reported. */
   private readonly late = new Set<string>();
 
@@ -106,9 +107,7 @@ export class Outbox {
 
   /** Sends all that waits. The requests of a project keep their order. */
   flush(): void {
-    const projects = new Map<string, Waiting[]>();
-    for (const waiting of this.list) projects.set(waiting.project, [...(projects.get(waiting.project) ?? []), waiting]);
-    for (const all of projects.values()) void this.deliverAll(all);
+    for (const project of new Set(this.list.map((waiting) => waiting.project))) void this.drain(project);
   }
 
   /** Removes a request that waits. Its caller gets a TakenBack. */
@@ -131,25 +130,35 @@ export class Outbox {
     this.changeEmitter.fire(undefined);
     return new Promise<T>((resolve, reject) => {
       this.settling.set(waiting.id, { resolve: (result) => resolve(result as T), reject });
-      void this.deliver(waiting);
+      // A prompt does not overtake those that wait.
+      if (waiting.method !== "approval.decide" && this.waiting.some(({ project }) => project === waiting.project)) this.late.add(waiting.id);
+      else void this.deliver(waiting);
     });
   }
 
   /** orKept resolves with kept as soon as a request waits. */
   private orKept<T>(sent: Promise<T>, id: string): Promise<T | { delivered: "kept" }> {
     return new Promise((resolve, reject) => {
-      const stop = this.changeEmitter.on(() => {
+      const look = (): void => {
         if (!this.late.has(id)) return;
         stop();
-        sent.catch(() => undefined); // the outcome reports it
-        resolve({ delivered: "kept" });
-      });
+        resolve({ delivered: "kept" }); // the outcome reports the rest
+      };
+      const stop = this.changeEmitter.on(look);
       sent.then(resolve, reject).finally(stop);
+      look();
     });
   }
 
-  private async deliverAll(all: readonly Waiting[]): Promise<void> {
-    for (const waiting of all) if (!(await this.deliver(waiting))) return;
+  /** drain sends what waits for a project, one after the other. */
+  private async drain(project: string): Promise<void> {
+    if (this.draining.has(project)) return;
+    this.draining.add(project);
+    for (;;) {
+      const next = this.list.find((waiting) => waiting.project === project && !this.sending.has(waiting.id));
+      if (!next || !(await this.deliver(next))) break;
+    }
+    this.draining.delete(project);
   }
 
   /** deliver sends a request. It returns false if the request waits on. */
