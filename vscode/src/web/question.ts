@@ -13,6 +13,9 @@ import { keepReasons } from "./kept";
 import type { Approval } from "./protocol";
 import { plainDenial } from "../hub/questions";
 
+/** How long a question that changes before the eyes of the user takes no answer, in milliseconds. */
+const changedPause = 1_000;
+
 /** The screen of one question. */
 export class QuestionScreen implements Screen, Actions {
   readonly contents = new Contents();
@@ -23,6 +26,9 @@ export class QuestionScreen implements Screen, Actions {
   readonly element = make("main", { class: "page question-page" }, make("h1", { class: "unseen", text: "Question", is: { tabindex: "-1" } }), this.title, this.note, this.place, this.status);
   private view: QuestionView | undefined;
   private answered = false;
+  /** The fingerprint of the shown question, and when it can be answered: the user has to see it first. */
+  private shown: string | undefined;
+  private readyAt = 0;
   private looking = false;
 
   constructor(
@@ -65,8 +71,11 @@ export class QuestionScreen implements Screen, Actions {
     this.title.replaceChildren(make("span", { text: title, is: { dir: "auto" } }), icon("chevron"));
     this.title.href = `#/session/${encodeURIComponent(this.project)}/${encodeURIComponent(approval.session_uuid)}/${encodeURIComponent(this.id)}`;
     const question: OpenQuestion = { id: this.id, turn: approval.turn_uuid, tool: undefined, partial: false, data: { ...approval, input_editable: false } as unknown as OpenQuestion["data"] };
-    if (this.view) return this.view.update(question);
-    setText(this.note, "");
+    const isChanged = this.view !== undefined && approval.fingerprint !== this.shown;
+    if (this.view && !isChanged) return this.view.update(question);
+    this.shown = approval.fingerprint;
+    setText(this.note, isChanged ? "The question has changed. This is how it is now:" : "");
+    if (isChanged) this.readyAt = performance.now() + changedPause;
     this.view = new QuestionView(question, this);
     this.place.replaceChildren(this.view.element);
   }
@@ -81,6 +90,7 @@ export class QuestionScreen implements Screen, Actions {
 
   async answer({ id }: OpenQuestion, decision: Decision, opens = false): Promise<Answered> {
     const hub = this.app.hub(this.project)!;
+    if (performance.now() < this.readyAt) return { done: false, why: "The question has just changed: look at it again." };
     try {
       if (opens) {
         const { url, url_warnings } = (await hub.request("approval.get", { approval: id })).approval;

@@ -179,6 +179,9 @@ test("an answer given offline to a question that changed meanwhile is refused, a
   web.on();
   await page.getByText("Your answer did not count: the question has changed since it was shown").waitFor();
   await page.getByRole("group", { name: "Question: Run rm -r build" }).waitFor();
+  await page.getByText("The question has changed. This is how it is now:").waitFor();
+  const until = (await page.evaluate(() => performance.now())) + 1_000; // until then, the thumb may still be on its way to the question before
+  await page.waitForFunction((until) => performance.now() > until, until);
   await page.getByRole("button", { name: "Allow", exact: true }).tap();
   await page.getByText("No question is open.").waitFor();
   assert.deepEqual(web.of("approval.decide").map(({ fingerprint }) => fingerprint), ["print-q1", "print-2"]);
