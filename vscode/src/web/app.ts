@@ -1,7 +1,6 @@
 // The page around the panel: the connection, the lists, the screens and their addresses.
 import { nameOf } from "../hub/groups";
 import type { Session } from "../hub/model";
-import type { ItemKey } from "../panel/protocol";
 import type { Result } from "../protocol";
 import { button, icon, make, setText } from "../webview/dom";
 import type { IconName } from "../webview/dom";
@@ -277,7 +276,7 @@ export class App {
         const screen = new SessionScreen(this, { hub, session: route.session, ...(route.approval !== undefined && { approval: route.approval }) });
         const { wanted } = this;
         this.wanted = undefined;
-        if (wanted?.session_uuid === route.session) screen.showItem(wanted as ItemKey);
+        if (wanted?.session_uuid === route.session) screen.showItem(wanted);
         return screen;
       }
     }
@@ -286,10 +285,10 @@ export class App {
   /** drawTop shows the way back, and the project. */
   private drawTop(route: Route): void {
     if (!("project" in route) || route.screen === "new") return this.top.replaceChildren();
-    const parent: Route = route.screen === "question" ? { screen: "inbox" } : route.screen === "changes" ? { screen: "session", project: route.project!, session: route.session } : { screen: "sessions" };
+    const parent: Route = route.screen === "question" ? { screen: "inbox" } : route.screen === "changes" ? { screen: "session", project: route.project, session: route.session } : { screen: "sessions" };
     this.top.replaceChildren(
       button({ icon: "back", name: "Back", class: "icon-button back", press: () => this.back(parent) }),
-      make("span", { class: "top-project", text: this.project(route.project!)?.name ?? "", is: { dir: "auto" } }),
+      make("span", { class: "top-project", text: this.project(route.project)?.name ?? "", is: { dir: "auto" } }),
       this.inboxLink(),
     );
   }
@@ -327,7 +326,7 @@ export class App {
   }
 
   private giveBack({ method, project, params }: Waiting): void {
-    const prompt = String(params["prompt"] ?? "");
+    const prompt = typeof params["prompt"] === "string" ? params["prompt"] : "";
     if (method === "session.prompt") {
       const session = String(params["session"]);
       if (this.screen instanceof SessionScreen && this.screen.session === session) return this.screen.insert(prompt);

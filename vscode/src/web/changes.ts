@@ -33,6 +33,7 @@ export class ChangesScreen implements Screen {
   private loading = false;
   private disposed = false;
   private followed = false;
+  private drawnIn = "";
 
   constructor(
     private readonly app: App,
@@ -45,6 +46,9 @@ export class ChangesScreen implements Screen {
 
   update(): void {
     setText(this.title, this.app.titleOf(this.hub.project.id, this.session));
+    const { folder } = this;
+    if (folder !== this.drawnIn) for (const [turn, { changes }] of this.views) this.draw(turn, changes);
+    this.drawnIn = folder;
     if (this.turns.length === 0 && this.hub.answers && !this.loading) this.app.attempt(this.load());
   }
 
@@ -147,8 +151,13 @@ export class ChangesScreen implements Screen {
 
   /** shortened returns a path relative to the directory of the session, if it is in there. */
   private shortened(path: string): string {
-    const folder = `${this.app.session(this.hub.project.id, this.session)?.working_dir ?? ""}/`;
-    return folder !== "/" && path.startsWith(folder) ? path.slice(folder.length) : path;
+    const { folder } = this;
+    return folder !== "" && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
+  }
+
+  /** The directory of the session. Empty: not known yet. */
+  private get folder(): string {
+    return this.app.session(this.hub.project.id, this.session)?.working_dir ?? "";
   }
 
   private hunkView(turn: string, { path }: ChangedFile, hunk: Hunk, lines: string[], i: number): HTMLElement {

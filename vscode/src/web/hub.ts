@@ -97,8 +97,8 @@ export class ProjectHub implements PanelHub {
 
   /** Sends a request. Decisions and prompts wait for a connection; others reject with an OfflineError. */
   async request<M extends Method>(method: M, params: Params<M>): Promise<Result<M>> {
-    if (method === "approval.decide") return (await this.decide(params as Params<"approval.decide">)) as Result<M>;
-    if (method === "session.prompt") return (await this.outbox.prompt(this.project.id, params as Params<"session.prompt">, crypto.randomUUID())) as Result<M>;
+    if (method === "approval.decide") return (await this.decide(params as Params<"approval.decide">));
+    if (method === "session.prompt") return (await this.outbox.prompt(this.project.id, params as Params<"session.prompt">, crypto.randomUUID()));
     const result = await this.ask<Result<M>>(method, params as object);
     if (method === "approval.list") return { approvals: (result as Result<"approval.list">).approvals.map((approval) => this.shown(approval)) } as Result<M>;
     if (method === "approval.get") return { approval: this.shown((result as Result<"approval.get">).approval) } as Result<M>;

@@ -35,9 +35,9 @@ export class KeptInBrowser implements Kept {
   }
 
   keep(draft: Draft): void {
-    const { draft: _, ...rest } = this.stored;
-    const isEmpty = draft.text === "" && draft.content.length === 0;
-    this.save(isEmpty ? rest : { ...rest, draft });
+    this.stored = { ...this.stored, draft };
+    if (draft.text === "" && draft.content.length === 0) delete this.stored.draft;
+    this.save();
   }
 
   get place(): ReadingPlace | undefined {
@@ -46,8 +46,9 @@ export class KeptInBrowser implements Kept {
   }
 
   keepPlace(place: ReadingPlace | undefined): void {
-    const { reading: _, ...rest } = this.stored;
-    this.save(place ? { ...rest, reading: place } : rest);
+    if (place) this.stored.reading = place;
+    else delete this.stored.reading;
+    this.save();
   }
 
   get takenBack(): readonly string[] {
@@ -55,11 +56,12 @@ export class KeptInBrowser implements Kept {
   }
 
   keepTakenBack(turn: string): void {
-    this.save({ ...this.stored, takenBack: [...this.takenBack, turn].slice(-mostTakenBack) });
+    this.stored.takenBack = [...this.takenBack, turn].slice(-mostTakenBack);
+    this.save();
   }
 
-  private save(stored: Stored): void {
-    this.stored = stored;
+  private save(): void {
+    const { stored } = this;
     if (Object.keys(stored).length === 0) return this.store.set(this.key, undefined);
     this.store.set(this.key, JSON.stringify(stored));
     // Images may not fit: the text counts more.

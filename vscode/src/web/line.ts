@@ -121,7 +121,7 @@ export class Line {
 
   /** Sends a request of the page itself. Rejects with an RPCError, or an OfflineError. */
   request<M extends keyof WebMethods>(method: M, params: WebMethods[M]["params"]): Promise<WebMethods[M]["result"]> {
-    return this.send(method, params as JSONRPCParams);
+    return this.send(method, params);
   }
 
   /** Sends a request. Rejects with an RPCError, or an OfflineError. */

@@ -9,7 +9,7 @@ const lastKey = "project";
 export class NewScreen implements Screen {
   private readonly projects = make("select", { is: { "aria-label": "Project" }, on: { change: () => this.choose(this.projects.value) } });
   private readonly place = make("div", { class: "new-place" });
-  readonly element = make("div", { class: "new-page" }, make("label", { class: "new-project" }, make("span", { text: "Project" }), this.projects), this.place);
+  readonly element = make("div", { class: "new-page" }, make("section", { is: { "aria-label": "Project" } }, make("label", { class: "new-project" }, make("span", { text: "Project" }), this.projects)), this.place);
   private panel: SessionScreen | undefined;
   private chosen = "";
   private shown = "";

@@ -70,7 +70,7 @@ export class QuestionScreen implements Screen, Actions {
     const title = this.app.session(this.project, approval.session_uuid) ? this.app.titleOf(this.project, approval.session_uuid) : `Session ${approval.session}`;
     this.title.replaceChildren(make("span", { text: title, is: { dir: "auto" } }), icon("chevron"));
     this.title.href = `#/session/${encodeURIComponent(this.project)}/${encodeURIComponent(approval.session_uuid)}/${encodeURIComponent(this.id)}`;
-    const question: OpenQuestion = { id: this.id, turn: approval.turn_uuid, tool: undefined, partial: false, data: { ...approval, input_editable: false } as unknown as OpenQuestion["data"] };
+    const question: OpenQuestion = { id: this.id, turn: approval.turn_uuid, tool: undefined, partial: false, data: { ...approval, input_editable: false } };
     const isChanged = this.view !== undefined && approval.fingerprint !== this.shown;
     if (this.view && !isChanged) return this.view.update(question);
     this.shown = approval.fingerprint;

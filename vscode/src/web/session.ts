@@ -216,7 +216,7 @@ export class SessionScreen implements Screen {
 function pickImages(): Promise<{ content: PromptContent[]; refused: string[] }> {
   return new Promise((resolve, reject) => {
     const input = make("input", { is: { type: "file", accept: "image/png,image/jpeg,image/gif,image/webp", multiple: "" } });
-    input.addEventListener("change", () => contentOf([...(input.files ?? [])], []).then(resolve, reject));
+    input.addEventListener("change", () => void contentOf([...(input.files ?? [])], []).then(resolve, reject));
     input.addEventListener("cancel", () => resolve({ content: [], refused: [] }));
     input.click();
   });

@@ -190,7 +190,7 @@ export class FakeWeb {
   /** Adds a question, as a daemon does. */
   ask(project: string, approval: Approval): void {
     this.approvals.push({ project, approval });
-    this.event(project, "approval.opened", { session: approval.session, session_uuid: approval.session_uuid, turn_uuid: approval.turn_uuid }, approval as unknown as Data);
+    this.event(project, "approval.opened", { session: approval.session, session_uuid: approval.session_uuid, turn_uuid: approval.turn_uuid }, approval);
     this.sendInbox();
   }
 
@@ -297,8 +297,9 @@ export class FakeWeb {
       }
       case "session.prompt": {
         const turn = this.turn(String(params["session"]));
-        const turn_uuid = `turn-${turn["session"]}-${++this.turns}`;
-        Object.assign(turn, { turn: `${turn["session"]}.${this.turns}`, turn_uuid, state: "running", prompt: params["prompt"] });
+        const number = String(turn["session"]);
+        const turn_uuid = `turn-${number}-${++this.turns}`;
+        Object.assign(turn, { turn: `${number}.${this.turns}`, turn_uuid, state: "running", prompt: params["prompt"] });
         (this.items[String(params["session"])] ??= []).push({ id: this.seq, seq: this.seq + 1, turn_uuid, type: "message", role: "user", key: `prompt-${this.turns}`, text: params["prompt"], created_at: new Date().toISOString() });
         this.event(project, "item.added", { session_uuid: String(params["session"]), turn_uuid }, { type: "message", role: "user", key: `prompt-${this.turns}`, text: params["prompt"] });
         this.event(project, "turn.state", { session_uuid: String(params["session"]), turn_uuid }, { state: "running" });

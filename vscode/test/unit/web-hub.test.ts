@@ -31,7 +31,7 @@ class FakeSocket implements Socket {
 
   /** The last request for a method. */
   last(method: string): Message {
-    return this.sent.findLast((message) => message.method === method)!;
+    return this.sent.filter((message) => message.method === method).at(-1)!;
   }
 
   answer(method: string, result: object): void {
