@@ -46,6 +46,9 @@ const titles: Record<Route["screen"], string> = { inbox: "Inbox", sessions: "Ses
 /** How long the page waits for further events before it asks for the sessions again, in milliseconds. */
 const collect = 300;
 
+/** How long the first connection may take before the page says so, in milliseconds. */
+const connectTime = 700;
+
 /** How long a notice of success stays, in milliseconds. */
 const noticeTime = 6_000;
 
@@ -72,6 +75,12 @@ export class App {
   private shown = "";
   private isReady = false;
   private refreshing: ReturnType<typeof setTimeout> | undefined;
+  /** The first connection takes long. */
+  private isLate = false;
+  private readonly connecting = setTimeout(() => {
+    this.isLate = true;
+    this.drawLine();
+  }, connectTime);
   private readonly ending = new AbortController();
 
   constructor(
@@ -110,6 +119,7 @@ export class App {
   dispose(): void {
     this.ending.abort();
     clearTimeout(this.refreshing);
+    clearTimeout(this.connecting);
     this.screen?.dispose?.();
     this.root.replaceChildren();
   }
@@ -192,7 +202,8 @@ export class App {
     this.isReady = true;
     this.setProjects(hello.projects);
     this.setQuestions(hello.inbox);
-    void Promise.all([...this.hubs.values()].map((hub) => hub.resume())).then(() => this.outbox.flush());
+    for (const hub of this.hubs.values()) void hub.resume();
+    this.outbox.flush();
     this.refreshSessions();
     this.drawLine();
     this.show();
@@ -312,7 +323,7 @@ export class App {
   private drawLine(): void {
     const { waiting } = this.outbox;
     this.root.dataset["line"] = this.line.ready ? "ready" : "offline";
-    if (this.line.ready && waiting.length === 0) return this.offline.replaceChildren();
+    if (waiting.length === 0 && (this.line.ready || (!this.isReady && !this.isLate))) return this.offline.replaceChildren();
     this.offline.replaceChildren(
       make("p", { text: this.line.ready ? "Sending…" : this.isReady ? "Offline: reconnecting…" : "Connecting…" }),
       ...waiting.map((one) => make("p", { class: "waiting" }, make("span", { text: `${wordsOf(one)}: ${one.title}`, is: { dir: "auto" } }), one.tried !== true && button({ class: "text-button", label: "Take back", name: `Take back: ${one.title}`, press: () => this.takeBack(one) }))),

@@ -49,9 +49,11 @@ export async function confirmed(title: string, text: string, verb: string): Prom
 /** Shows an address, which third-party text may have named, before the browser opens it. Resolves with whether the user has opened it. */
 export async function openAddress(url: string, warnings: readonly string[] = []): Promise<boolean> {
   if (!/^(?:https?|mailto):/i.test(url)) throw new Error("only links of http, https and mailto are opened");
+  // make writes out invisible characters of attributes, and an address has to stay as it is.
+  const opens = Object.assign(make("a", { class: "primary", text: "Open", is: { target: "_blank", rel: "noopener noreferrer" } }), { href: url });
   return (await open<boolean>("Open this address?", (close) => [
     make("p", { class: "address", text: exactly(url) }),
     ...warnings.map((warning) => make("p", { class: "warning", text: exactly(warning) })),
-    make("div", { class: "choices" }, make("a", { class: "primary", text: "Open", is: { href: url, target: "_blank", rel: "noopener noreferrer" }, on: { click: () => close(true) } }), cancelButton()),
+    make("div", { class: "choices" }, Object.assign(opens, { onclick: () => close(true) }), cancelButton()),
   ])) === true;
 }

@@ -78,6 +78,8 @@ export class QuestionScreen implements Screen, Actions {
     if (isChanged) this.readyAt = performance.now() + changedPause;
     this.view = new QuestionView(question, this);
     this.place.replaceChildren(this.view.element);
+    // Its keys count while it has the focus, as in each client.
+    if (matchMedia("(hover: hover)").matches) queueMicrotask(() => this.view?.focus());
   }
 
   /** close shows why the question cannot be answered. */

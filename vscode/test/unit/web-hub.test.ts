@@ -40,6 +40,12 @@ class FakeSocket implements Socket {
 }
 
 const hello = { device: { id: "d", name: "Phone" }, version: "1", projects: [], inbox: [] };
+
+/** until lets the line work until something holds: it may hand messages to timers. */
+async function until(holds: () => boolean): Promise<void> {
+  for (const end = Date.now() + 20_000; !holds(); await new Promise((resolve) => setImmediate(resolve))) assert.ok(Date.now() < end, holds.toString());
+}
+
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
 function lineOf(): { line: Line; sockets: FakeSocket[]; timers: Array<{ milliseconds: number; then: () => void }>; greet: () => Promise<FakeSocket> } {
@@ -161,7 +167,7 @@ test("a subscription goes on after its last event when the line is back, and tak
   assert.deepEqual(first.last("event.subscribe").params, { session: "s", kinds: ["turn.state"], project: "p" });
   first.say({ id: first.last("event.subscribe").id, result: { subscription_id: "one", seq: 7 } }, event("one", 8), event("one", 9));
   await following;
-  await new Promise((resolve) => setTimeout(resolve, 0));
+  await until(() => events.length === 2);
   assert.deepEqual(events, [8, 9]);
   first.onclose?.({ code: 1006 });
   assert.deepEqual([hub.answers, hub.trouble], [false, "you are offline"]);
@@ -170,8 +176,7 @@ test("a subscription goes on after its last event when the line is back, and tak
   assert.deepEqual(second.last("event.subscribe").params, { session: "s", kinds: ["turn.state"], project: "p", since: 9 });
   assert.equal(hub.answers, false, "the missed events come first");
   second.say({ id: second.last("event.subscribe").id, result: { subscription_id: "two", seq: 9 } }, event("one", 10), event("two", 10));
-  await new Promise((resolve) => setTimeout(resolve, 0));
-  await settled();
+  await until(() => events.length === 3 && hub.answers);
   assert.deepEqual([events, hub.answers, sockets.length], [[8, 9, 10], true, 2]);
   assert.equal(troubles.at(-1), undefined);
 });
