@@ -8,7 +8,7 @@ import { ChangesScreen } from "./changes";
 import { ProjectHub } from "./hub";
 import type { ProjectEvent } from "./hub";
 import { InboxScreen } from "./inbox";
-import { KeptInBrowser } from "./kept";
+import { KeptInBrowser, reasonKey } from "./kept";
 import type { Line } from "./line";
 import { NewScreen } from "./newsession";
 import { Outbox } from "./outbox";
@@ -229,10 +229,18 @@ export class App {
   private setQuestions(questions: Question[]): void {
     this.questions = [...questions].sort((a, b) => (a.approval.created_at < b.approval.created_at ? -1 : 1));
     if (questions.some(({ project, approval }) => this.session(project, approval.session_uuid) === undefined)) this.refreshSessions();
+    this.forgetReasons();
     const { count } = this.links.get("inbox")!;
     setText(count, questions.length === 0 ? "" : String(questions.length));
     document.title = questions.length === 0 ? "Duet" : `(${questions.length}) Duet`;
     this.update();
+  }
+
+  /** forgetReasons removes half-typed reasons of questions that are closed. */
+  private forgetReasons(): void {
+    const open = new Set(this.questions.map(({ project, approval }) => reasonKey(project, approval.approval)));
+    const known = this.projects.filter(({ state }) => state === "connected").map(({ id }) => reasonKey(id, ""));
+    for (const key of this.store.keys("reason ")) if (!open.has(key) && known.some((begin) => key.startsWith(begin))) this.store.set(key, undefined);
   }
 
   /** show creates the screen of the address. */

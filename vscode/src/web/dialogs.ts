@@ -10,6 +10,8 @@ function open<T>(title: string, fill: (close: (value: T) => void) => Child[]): P
     let value: T | undefined;
     const heading = make("h2", { text: title, is: { id: "dialog-title" } });
     const dialog = make("dialog", { class: "dialog", is: { "aria-labelledby": "dialog-title" } });
+    // Escape closes the dialog. In the panel below it would interrupt the agent.
+    dialog.addEventListener("keydown", (event) => event.stopPropagation());
     dialog.addEventListener("close", () => {
       dialog.remove();
       if (before instanceof HTMLElement) before.focus();

@@ -71,12 +71,17 @@ export class KeptInBrowser implements Kept {
   }
 }
 
+/** The key of the half-typed reason for a question. */
+export function reasonKey(project: string, approval: string): string {
+  return `reason ${project} ${approval}`;
+}
+
 /** Keeps what the user types as the reason of an answer, in each question of an element, until the question is closed. */
 export function keepReasons(root: HTMLElement, store: Store, project: () => string): void {
   const fieldOf = (event: Event): { input: HTMLTextAreaElement; key: string } | undefined => {
     const { target } = event;
     const id = target instanceof HTMLTextAreaElement && target.closest(".answer-field") && target.closest<HTMLElement>(".question")?.dataset["approval"];
-    return id ? { input: target, key: `reason ${project()} ${id}` } : undefined;
+    return id ? { input: target, key: reasonKey(project(), id) } : undefined;
   };
   root.addEventListener("input", (event) => {
     const field = fieldOf(event);

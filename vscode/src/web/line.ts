@@ -95,12 +95,13 @@ export class Line {
   /** Connects at once, because the device is online or the page visible again. A connection that may be dead has to answer. */
   wake(): void {
     if (this.closed) return;
-    if (!this.current) {
-      this.pause = firstPause;
-      this.open();
-    } else if (!this.cancelProbe) {
-      this.probe(this.current);
+    if (this.current?.ready) {
+      if (!this.cancelProbe) this.probe(this.current);
+      return;
     }
+    if (this.current) this.broken(this.current, 0); // an attempt from before may hang
+    this.pause = firstPause;
+    this.open();
   }
 
   close(): void {

@@ -106,7 +106,6 @@ export class QuestionScreen implements Screen, Actions {
         this.update();
         return { done: false, why: `It was answered already: ${error ?? "another client was quicker"}` };
       }
-      this.app.store.set(`reason ${this.project} ${id}`, undefined);
       if (this.element.isConnected) {
         this.app.say(decision.decision === "approve" ? "Allowed." : decision.decision === "deny" ? "Denied." : "Answered.");
         this.app.back({ screen: "inbox" });

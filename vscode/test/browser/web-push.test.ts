@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import type { BrowserContext, CDPSession, Page, Worker } from "playwright-core";
 import { approvalOf, sessionOf } from "./fakeweb";
 import type { FakeWeb } from "./fakeweb";
-import { startWebPages } from "./webpage";
+import { startWebPages, until } from "./webpage";
 import type { WebPages } from "./webpage";
 
 let pages: WebPages;
@@ -70,15 +70,6 @@ async function pushed(): Promise<{ page: Page; web: FakeWeb; context: BrowserCon
     push: (message) => client.send("ServiceWorker.deliverPushMessage", { origin: web.origin, registrationId, data: JSON.stringify(message) }).then(() => undefined),
     shown: () => worker.evaluate(() => self.all.map(({ title, body, tag, actions }) => ({ title, body, tag, actions: (actions ?? []).map(({ action }) => action) }))),
   };
-}
-
-/** until waits for what a push message does in the worker: no event reports it. */
-async function until<T>(what: string, look: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
-  for (const end = Date.now() + 20_000; ; await new Promise((resolve) => setTimeout(resolve, 20))) {
-    const value = await look();
-    if (holds(value)) return value;
-    assert.ok(Date.now() < end, `${what} did not come: ${JSON.stringify(value)}`);
-  }
 }
 
 const question = { tag: "p1 q1", title: "parser", body: "A session needs you", project: "p1", approval: "q1", fingerprint: "print-q1", actions: false };

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import type { Locator } from "playwright-core";
 import { approvalOf, sessionOf } from "./fakeweb";
 import type { FakeWeb } from "./fakeweb";
-import { startWebPages, webProblems } from "./webpage";
+import { startWebPages, until, webProblems } from "./webpage";
 import type { WebPages } from "./webpage";
 
 let pages: WebPages;
@@ -271,4 +271,28 @@ test("a link in an agent's text shows its address before it opens", async () => 
   assert.equal(await dialog.getByRole("link", { name: "Open" }).getAttribute("rel"), "noopener noreferrer");
   await dialog.getByRole("button", { name: "Cancel" }).tap();
   assert.equal(await page.getByRole("link", { name: "this" }).count(), 0);
+});
+
+test("Escape reaches the panel that is shown, and neither one that was left nor one below a dialog", async () => {
+  const { page, web } = await pages.open({
+    prepare: (web) => {
+      web.sessions[0]!.sessions.push(sessionOf(12, { state: "running" }), sessionOf(11));
+      web.items["session-12"] = [{ id: 1, seq: 90, turn_uuid: "turn-12", turn_state: "running", type: "message", role: "user", key: "p1", text: "Go", created_at: "2026-01-02T03:04:05Z" }, { id: 2, seq: 91, turn_uuid: "turn-12", turn_state: "running", type: "message", role: "assistant", key: "m1", text: "[a link](https://example.org)", created_at: "2026-01-02T03:04:05Z" }];
+    },
+    hash: "#/session/p1/session-12",
+  });
+  await page.getByText("running").first().waitFor();
+  await page.getByRole("link", { name: "a link" }).tap();
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Back" }).tap();
+  await page.getByRole("heading", { name: "Inbox" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => (location.hash = "#/session/p1/session-12"));
+  await page.getByRole("link", { name: "a link" }).waitFor();
+  assert.deepEqual(web.of("turn.interrupt"), []);
+  await page.keyboard.press("Escape");
+  await until("the interruption", () => web.of("turn.interrupt"), ({ length }) => length > 0);
+  assert.deepEqual(web.of("turn.interrupt"), [{ turn: "turn-12", project: "p1" }]);
 });

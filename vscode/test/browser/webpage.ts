@@ -1,4 +1,5 @@
 // Opens the page of duet-rpc web in Chromium, with a fake server.
+import assert from "node:assert/strict";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { startChromium } from "./chromium";
 import { FakeWeb } from "./fakeweb";
@@ -49,4 +50,13 @@ const problemsOfPage = new WeakMap<Page, string[]>();
 /** Errors of the page, such as violations of its content security policy, but not that the server cannot be reached. */
 export function webProblems(page: Page): string[] {
   return problemsOfPage.get(page) ?? [];
+}
+
+/** Waits for what no event of the page reports. */
+export async function until<T>(what: string, look: () => T | Promise<T>, holds: (value: T) => boolean): Promise<T> {
+  for (const end = Date.now() + 20_000; ; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    const value = await look();
+    if (holds(value)) return value;
+    assert.ok(Date.now() < end, `${what} did not come: ${JSON.stringify(value)}`);
+  }
 }
