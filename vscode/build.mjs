@@ -1,5 +1,6 @@
-// Bundles the extension into dist/, and with --test the tests into out/.
-import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+// Bundles the extension into dist/, with --test the tests into out/, and with --web the page of duet-rpc web into the program.
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { build } from "esbuild";
 
 const production = process.argv.includes("--production");
@@ -35,8 +36,29 @@ function licences(...results) {
   }).join(`\n${"-".repeat(80)}\n\n`);
 }
 
+// languagesLater takes highlight.js out of the bundle of the page, which loads it when it needs it.
+const languagesLater = {
+  name: "languages later",
+  setup: ({ onResolve }) => onResolve({ filter: /^\.\/languages$/ }, ({ resolveDir }) => ({ path: resolve(resolveDir, "../web/languages.ts") })),
+};
+
+// web bundles the page of duet-rpc web. The same sources give the same bytes, since the program contains them.
+async function web(outdir) {
+  rmSync(outdir, { recursive: true, force: true });
+  mkdirSync(outdir, { recursive: true });
+  const shared = { bundle: true, minify: true, sourcemap: false, legalComments: "none", logLevel: "warning", platform: "browser", target: "es2022", outdir };
+  const page = await build({ ...shared, metafile: true, format: "iife", entryPoints: { web: "src/web/main.ts", sw: "src/web/sw.ts" }, plugins: [languagesLater] });
+  const languages = await build({ ...shared, metafile: true, format: "esm", entryPoints: ["src/webview/languages.ts"] });
+  await build({ ...shared, entryPoints: { web: "src/web/web.css" } });
+  for (const name of ["index.html", "manifest.webmanifest", "icon.svg", "icon.png"]) cpSync(`src/web/${name}`, `${outdir}/${name}`);
+  writeFileSync(`${outdir}/licenses.txt`, licences(page, languages));
+}
+
+if (process.argv.includes("--web")) await web("../internal/web/assets");
+
 if (process.argv.includes("--test")) {
   rmSync("out", { recursive: true, force: true });
+  await web("out/web");
   const modules = {
     ...shared, format: "esm", platform: "node", outdir: "out", outbase: "test", outExtension: { ".js": ".mjs" }, external: ["playwright-core"],
     alias: { vscode: "./test/fakevscode.ts" }, logOverride: { "import-is-undefined": "silent" }, // it has only what the tests use

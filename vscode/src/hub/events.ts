@@ -97,8 +97,8 @@ export class Emitter<T> {
 
 /** The parameters of a subscription. */
 export interface Followed {
-  /** The uuid of a turn, or of a session for the events of all its turns. */
-  session: string;
+  /** The uuid of a turn, or of a session for the events of all its turns. Absent: the events of all sessions. */
+  session?: string;
   kinds: EventKind[];
 }
 

@@ -55,7 +55,9 @@ function named(name: keyof typeof answers): Pick<Choice, "label" | "key" | "mean
 }
 
 /** The reason in a denial without the user's own. An agent always gets a reason. */
-const plainDenial = "Denied in VS Code";
+export function plainDenial(client = "VS Code"): string {
+  return `Denied in ${client}`;
+}
 
 /** The possible answers to a question. The one that lets the agent continue is first. */
 export function choicesOf(question: Question): Choice[] {
@@ -69,7 +71,7 @@ export function isComplete({ needs }: Choice): boolean {
 
 function permissionsOf(question: Question): Choice[] {
   const choices: Choice[] = [{ id: "approve", ...named("allow"), icon: "check", decision: { decision: "approve" } }];
-  choices.push({ id: "deny", ...named("deny"), icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  choices.push({ id: "deny", ...named("deny"), icon: "close", decision: { decision: "deny", comment: plainDenial() } });
   choices.push({ id: "deny-why", ...named("tell"), icon: "comment", decision: { decision: "deny", tell: true }, needs: { words: "Why not? The agent gets the reason." } });
   for (const scope of ruleScopes) {
     const rule = question.rule_preview?.[scope];
@@ -97,7 +99,7 @@ function answersOf(question: Question): Choice[] {
     }
     if (!question.options_only) choices.push({ id: "respond", label: "Answer", icon: "comment", decision: { decision: "respond" }, needs: { words: titleOf(question) } });
   }
-  if (question.mode || question.declinable) choices.push({ id: "deny", label: "Decline", key: answers.deny.key, meaning: "The agent gets no answer.", icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  if (question.mode || question.declinable) choices.push({ id: "deny", label: "Decline", key: answers.deny.key, meaning: "The agent gets no answer.", icon: "close", decision: { decision: "deny", comment: plainDenial() } });
   return choices;
 }
 

@@ -3,6 +3,7 @@ import type { HubConnection } from "../hub/connection";
 import { sessionEvents } from "../hub/events";
 import type { Following } from "../hub/events";
 import { wholeQuestions } from "../hub/model";
+import { plainDenial } from "../hub/questions";
 import type { HubEvent } from "../protocol";
 import { JSONRPCClient } from "../rpc/client";
 import { ErrorCode, RPCError } from "../rpc/messages";
@@ -26,11 +27,18 @@ export interface BridgeOptions {
   /** The uuid of the session. */
   session: string;
   handlers: PanelHandlers;
+  /** The name of the client in decisions. Default: VS Code. */
+  client?: string;
   /** Reports whether the session does not exist yet, so that there is nothing to follow. */
   isNew?: () => Promise<boolean>;
   /** Called if the daemon no longer has the events that the page needs. The page has to reload. */
   onLost: () => void;
   onError: (error: unknown) => void;
+}
+
+/** signed returns a decision with the name of the client, also in the reason of a denial that has no other. */
+function signed(decision: Record<string, unknown>, client: string): Record<string, unknown> {
+  return { ...decision, client, ...(decision["comment"] === plainDenial() && { comment: plainDenial(client) }) };
 }
 
 /** How long to wait for missed events, in milliseconds. */
@@ -59,7 +67,7 @@ export class Bridge {
     for (const method of passedMethods) {
       this.server.method(method, async (given) => {
         const params = await this.scope.check(method, given ?? {});
-        const result: unknown = await hub.request(method, method === "approval.decide" ? { ...params, client: "VS Code" } : params);
+        const result: unknown = await hub.request(method, method === "approval.decide" ? signed(params, options.client ?? "VS Code") : params);
         if (method === "approval.list") return { approvals: await wholeQuestions((of, given) => hub.request(of, given), this.scope.own(result as never).approvals) };
         this.scope.note(result);
         return result;
@@ -110,7 +118,7 @@ export class Bridge {
     if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has started again");
     this.started = true;
     // After the response, with which the page fills its prompt box.
-    setImmediate(() => this.later.splice(0).forEach((notify) => notify()));
+    setTimeout(() => this.later.splice(0).forEach((notify) => notify()), 0);
     // The daemon may have become ready meanwhile.
     if (hub.answers && !this.following && !this.isNew) this.caughtUp(generation).catch(this.options.onError);
     return { session, ...start, connection: this.connection() };

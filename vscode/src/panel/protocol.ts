@@ -71,6 +71,8 @@ export interface NewSession {
   agents: Array<{ name: string; title: string; description: string }>;
   /** The session can get a git worktree of its own. */
   worktrees?: boolean;
+  /** The prompt goes to one agent only. Absent: the user may choose several, each with a worktree. */
+  oneAgent?: boolean;
   /** The host to which the files of this machine go, unless the user chooses a place there. undefined: they go to none. */
   sends?: string;
   /** The modes of the chosen agent, and what it reported last. undefined: unknown. */
@@ -209,4 +211,9 @@ export type PanelMethod = keyof PanelMethods;
 /** The parameters of a method, of the extension or of duet-rpc. */
 export type PanelParams<M extends PanelMethod | PassedMethod> = M extends PanelMethod ? PanelMethods[M]["params"] : M extends PassedMethod ? Params<M> : never;
 
-export type PanelResult<M extends PanelMethod | PassedMethod> = M extends PanelMethod ? PanelMethods[M]["result"] : M extends PassedMethod ? Result<M> : never;
+/** A prompt that waits for a connection: the page's host sends it once there is one. */
+export interface KeptPrompt {
+  delivered: "kept";
+}
+
+export type PanelResult<M extends PanelMethod | PassedMethod> = M extends PanelMethod ? PanelMethods[M]["result"] : M extends "session.prompt" ? Result<M> | KeptPrompt : M extends PassedMethod ? Result<M> : never;

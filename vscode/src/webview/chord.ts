@@ -10,7 +10,7 @@ const patience = 5_000;
 const modifiers = new Set(["Alt", "AltGraph", "Control", "Meta", "Shift", "CapsLock", "NumLock", "Fn"]);
 
 /** Keeps the keys of the extension's commands from the page. They still reach VS Code, which listens at the window. */
-export function catchChords(): void {
+export function catchChords(signal: AbortSignal): void {
   let since: number | undefined;
   const caught = (event: KeyboardEvent): void => {
     if (event.isComposing || modifiers.has(event.key)) return;
@@ -19,8 +19,8 @@ export function catchChords(): void {
     since = isFirst ? event.timeStamp : undefined;
     if (isFirst || isSecond) event.preventDefault();
   };
-  document.addEventListener("keydown", caught, { capture: true });
-  window.addEventListener("blur", () => (since = undefined));
+  document.addEventListener("keydown", caught, { capture: true, signal });
+  window.addEventListener("blur", () => (since = undefined), { signal });
 }
 
 /** isPrefix compares by the key code, which follows the layout of the keyboard. On a Mac, Option makes another character of the key. */

@@ -1,5 +1,6 @@
 // Creates elements. Text is never markup, and its invisible characters are written out.
 import { clipped, longestShown, visible } from "../hub/groups";
+import type { PanelCommand } from "../panel/protocol";
 
 /** The longest text of a tooltip or another attribute, in characters. */
 const longestTip = 2_000;
@@ -101,9 +102,12 @@ export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) =
   next(0, partsOfPress);
 }
 
-/** A button with an icon, a label or both. Without a label it needs a name for screen readers. It shows the key that presses it; the caller takes the key. */
-export function button(options: { label?: string; icon?: IconName; name?: string; class?: string; tip?: string; key?: string; press: (event: MouseEvent) => void }): HTMLButtonElement {
-  const is: Record<string, string> = { type: "button", ...(options.key !== undefined && { "aria-keyshortcuts": options.key }) };
+/**
+ * A button with an icon, a label or both. Without a label it needs a name for screen readers. It shows the key that presses it; the
+ * caller takes the key. A home of the page that lacks the command of a button hides it in its style sheet.
+ */
+export function button(options: { label?: string; icon?: IconName; name?: string; class?: string; tip?: string; key?: string; command?: PanelCommand; press: (event: MouseEvent) => void }): HTMLButtonElement {
+  const is: Record<string, string> = { type: "button", ...(options.key !== undefined && { "aria-keyshortcuts": options.key }), ...(options.command !== undefined && { "data-command": options.command }) };
   const name = options.name ?? (options.label === undefined ? options.tip : undefined);
   if (name !== undefined) is["aria-label"] = name;
   const tip = options.tip ?? (options.label === undefined ? options.name : undefined);
@@ -142,6 +146,7 @@ export function loadButton(words: string, load: () => Promise<void>): HTMLElemen
 
 const outlines = {
   add: "M8 3v10M3 8h10",
+  back: "M10 3 5 8l5 5",
   check: "M3 8.5 6.5 12 13 4.5",
   close: "M4 4l8 8M12 4l-8 8",
   chevron: "M6 4l4 4-4 4",

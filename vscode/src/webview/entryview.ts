@@ -74,7 +74,7 @@ class PromptView implements View {
     private readonly entry: Entry,
     private readonly actions: Actions,
   ) {
-    const tool = (icon: IconName, name: string, command: PanelCommand): HTMLElement => button({ icon, name, press: () => actions.command(command, entry.turn) });
+    const tool = (icon: IconName, name: string, command: PanelCommand): HTMLElement => button({ icon, name, command, press: () => actions.command(command, entry.turn) });
     this.tools = make(
       "div", { class: "prompt-actions", is: { role: "group", "aria-label": "Of this prompt" } },
       tool("rewind", "Rewind to before this prompt", "duet.rewind"),
@@ -236,7 +236,7 @@ class ErrorView implements View {
       { class: "entry error", is: { role: "group", "aria-label": "Error" } },
       make("div", { class: "error-text" }, icon("warning"), this.text),
       this.remedy,
-      make("div", { class: "buttons" }, button({ class: "text-button", label: "Show log", press: () => actions.command("duet.showLog") })),
+      make("div", { class: "buttons" }, button({ class: "text-button", label: "Show log", command: "duet.showLog", press: () => actions.command("duet.showLog") })),
     );
   }
 

@@ -1,36 +1,6 @@
 // Syntax highlighting with highlight.js. Its classes have the colours of the theme (panel.css).
-import hljs from "highlight.js/lib/core";
-import bash from "highlight.js/lib/languages/bash";
-import c from "highlight.js/lib/languages/c";
-import cpp from "highlight.js/lib/languages/cpp";
-import csharp from "highlight.js/lib/languages/csharp";
-import css from "highlight.js/lib/languages/css";
-import diff from "highlight.js/lib/languages/diff";
-import dockerfile from "highlight.js/lib/languages/dockerfile";
-import go from "highlight.js/lib/languages/go";
-import ini from "highlight.js/lib/languages/ini";
-import java from "highlight.js/lib/languages/java";
-import javascript from "highlight.js/lib/languages/javascript";
-import json from "highlight.js/lib/languages/json";
-import kotlin from "highlight.js/lib/languages/kotlin";
-import lisp from "highlight.js/lib/languages/lisp";
-import makefile from "highlight.js/lib/languages/makefile";
-import markdown from "highlight.js/lib/languages/markdown";
-import php from "highlight.js/lib/languages/php";
-import python from "highlight.js/lib/languages/python";
-import ruby from "highlight.js/lib/languages/ruby";
-import rust from "highlight.js/lib/languages/rust";
-import sql from "highlight.js/lib/languages/sql";
-import swift from "highlight.js/lib/languages/swift";
-import typescript from "highlight.js/lib/languages/typescript";
-import xml from "highlight.js/lib/languages/xml";
-import yaml from "highlight.js/lib/languages/yaml";
+import { engine, ready } from "./languages";
 import { visible } from "../hub/groups";
-
-const languages = { bash, c, cpp, csharp, css, diff, dockerfile, go, ini, java, javascript, json, kotlin, lisp, makefile, markdown, php, python, ruby, rust, sql, swift, typescript, xml, yaml };
-
-/** Names that highlight.js does not know. */
-const aliases = { bash: ["shell"], lisp: ["el", "elisp", "emacs-lisp"] };
 
 /**
  * The limits of a text and of its lines, in characters. highlight.js matches expressions against the rest of the text, so
@@ -52,8 +22,8 @@ export function highlighted(text: string, language: string): DocumentFragment[] 
   if (language === "" || text.length > longestCode) return undefined;
   const lines = text.split("\n");
   if (lines.some((line) => line.length > longestCodeLine)) return undefined;
-  registerLanguages();
-  if (!hljs.getLanguage(language)) return undefined;
+  const hljs = engine();
+  if (!hljs?.getLanguage(language)) return undefined;
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true });
   const drawn = elementsOf(value);
   return drawn?.length === lines.length && drawn.every((line, i) => line.textContent === visible(lines[i]!)) ? drawn : undefined;
@@ -62,12 +32,6 @@ export function highlighted(text: string, language: string): DocumentFragment[] 
 /** The language of a file, for highlighted: the extension of its name, or its name without one, such as Makefile. */
 export function languageOf(path: string): string {
   return /[^./\\]*$/.exec(path)![0];
-}
-
-function registerLanguages(): void {
-  if (hljs.listLanguages().length > 0) return;
-  for (const [name, definition] of Object.entries(languages)) hljs.registerLanguage(name, definition);
-  for (const [languageName, names] of Object.entries(aliases)) hljs.registerAliases(names, { languageName });
 }
 
 /** Each character that highlight.js escapes. */
@@ -132,6 +96,8 @@ export function whenSeen(element: Element, draw: () => void): void {
 }
 
 function drawNext(): void {
+  const waits = ready();
+  if (waits) return void waits.then(drawNext);
   const [element] = seen;
   if (!element) return;
   seen.delete(element);

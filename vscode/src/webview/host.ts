@@ -1,7 +1,7 @@
 // The page's requests to the extension (src/panel/protocol.ts): loads the pages of a session, and sends prompts.
 import { limitLevels } from "../hub/depth";
 import { sessionWithQueue } from "../hub/model";
-import type { Draft, ItemKey, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod, PromptContent } from "../panel/protocol";
+import type { Draft, ItemKey, KeptPrompt, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod, PromptContent } from "../panel/protocol";
 import type { Delivery, SessionItem } from "../protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
@@ -23,6 +23,7 @@ const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
   "panel.runCode": 0,
   "panel.choose": 0,
   "session.set": 0,
+  "approval.decide": 0, // a browser sends it once it has a connection
 };
 const timeout = 60_000;
 
@@ -208,16 +209,21 @@ export class Pages {
 /** How many of the newest items, apart from the queue, are searched for a sent prompt. The agent may have begun to answer it. */
 const looked = 50;
 
+/** What became of a prompt. */
+type Delivered = Delivery | KeptPrompt["delivered"];
+
 /**
  * Sends a prompt, and resolves with its delivery when the daemon has it. With now, a working agent gets it
  * in the middle of its turn, if the agent supports that. Rejects if the daemon does not have the prompt, and
  * with an UnknownOutcome if that cannot be determined.
  */
-export async function sendPrompt(host: Host, contents: Contents, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivery; beside?: string[] }> {
+export async function sendPrompt(host: Host, contents: Contents, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
   const turns = new Set(contents.turns.ids);
   const messages = new Set(contents.entries.map(({ key }) => key));
   try {
-    const { turn_uuid, delivered, beside } = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
+    const sent = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
+    if (sent.delivered === "kept") return { delivered: sent.delivered };
+    const { turn_uuid, delivered, beside } = sent;
     if (delivered !== "injected") contents.loadTurn({ turn_uuid, state: contents.turns.state(turn_uuid) ?? "queued" });
     return { delivered, ...(beside && { beside }) };
   } catch (error) {
@@ -249,10 +255,12 @@ export function besideWords(turns: readonly string[] = []): string {
 }
 
 /** The note for the user after a prompt was sent. Empty: none. */
-export function deliveredWords(delivered: Delivery | undefined, { now, working, content }: { now: boolean; working: boolean; content: boolean }): string {
+export function deliveredWords(delivered: Delivered | undefined, { now, working, content }: { now: boolean; working: boolean; content: boolean }): string {
   switch (delivered) {
     case "injected":
       return "Sent: the agent has it.";
+    case "kept":
+      return "Kept: it is sent once there is a connection.";
     case "queued":
       if (!working) return "";
       return `Queued: it runs when this turn has ended${!now ? "" : content ? " (files wait for that)" : " (the agent cannot take it now)"}.`;

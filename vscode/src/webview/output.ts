@@ -375,8 +375,8 @@ function numbersOf(lines: readonly string[]): Array<number | undefined> {
   });
 }
 
-/** unified draws the lines of a diff. Without the path of the file they are not highlighted. */
-function unified(lines: readonly string[], path = "", { first = firstDiffLines, numbered = false }: DiffOptions = {}): HTMLElement {
+/** Draws the lines of a diff. Without the path of the file they are not highlighted. */
+export function unified(lines: readonly string[], path = "", { first = firstDiffLines, numbered = false }: DiffOptions = {}): HTMLElement {
   const pre = make("pre", { class: "diff-lines", is: { tabindex: "0", "aria-label": "Changed lines" } });
   const numbers = numbered ? numbersOf(lines) : [];
   if (numbered) {

@@ -78,11 +78,13 @@ export class Panel implements Actions {
   private readonly announcer = new Announcer();
   private readonly about = make("p", { class: "note" });
   private readonly onlyDemo = make(
-    "p", { class: "note", text: "Only the demo agent is ready, which asks no model. " }, button({ class: "text-button", label: "Set Up an Agent…", press: () => this.command("duet.setUpAgent") }),
+    "p", { class: "note", text: "Only the demo agent is ready, which asks no model. " }, button({ class: "text-button", label: "Set Up an Agent…", command: "duet.setUpAgent", press: () => this.command("duet.setUpAgent") }),
   );
   private readonly banner = make("div", { class: "banner", is: { role: "status" } });
   private readonly pages: Pages;
   private readonly own = new Set<string>();
+  /** Aborts when the panel is disposed. */
+  private readonly ending = new AbortController();
   private start: PanelStart | undefined;
   private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
@@ -110,7 +112,7 @@ export class Panel implements Actions {
     private readonly kept: Kept,
   ) {
     for (const turn of kept.takenBack) this.contents.takeBack(turn);
-    this.transcript = new Transcript(this, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.isTakenBack(entry) || this.contents.saidBy(entry) !== undefined);
+    this.transcript = new Transcript(this, this.ending.signal, (entry) => (entry.kind === "prompt" && this.contents.turns.waits(entry.turn)) || this.contents.isTakenBack(entry) || this.contents.saidBy(entry) !== undefined);
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id, answer) => this.transcript.showQuestion(id, answer));
     this.composer = new Composer(host, {
@@ -138,8 +140,9 @@ export class Panel implements Actions {
     );
     openLinks(this.transcript.element, this);
     useCode(this.transcript.element, this);
-    catchChords();
-    document.addEventListener("keydown", (event) => this.key(event));
+    const { signal } = this.ending;
+    catchChords(signal);
+    document.addEventListener("keydown", (event) => this.key(event), { signal });
     this.transcript.onTop = () => {
       if (!this.transcript.unfinished) void this.pages.older();
     };
@@ -167,8 +170,16 @@ export class Panel implements Actions {
     });
     host.on("panel.focus", () => this.composer.box.focus());
     host.on("panel.entered", () => this.enter());
-    document.addEventListener("pointerdown", () => (this.pressedAt = performance.now()), { capture: true });
-    setInterval(() => this.drawHead(), 1_000);
+    document.addEventListener("pointerdown", () => (this.pressedAt = performance.now()), { capture: true, signal });
+    const clock = setInterval(() => this.drawHead(), 1_000);
+    signal.addEventListener("abort", () => clearInterval(clock));
+  }
+
+  /** Stops listening to the document, which may show another panel next. VS Code ends the page instead. */
+  dispose(): void {
+    this.ending.abort();
+    for (const timer of [this.scrolling, this.refreshing, this.resting]) clearTimeout(timer);
+    cancelAnimationFrame(this.frame);
   }
 
   /** Loads and shows the session, or what starts one. */
@@ -239,7 +250,7 @@ export class Panel implements Actions {
   /** enter moves the focus to the prompt box, and to an open question once the session is loaded. A click in the page keeps the focus that it gave. */
   private enter(): void {
     // A list of VS Code that the user has opened meanwhile would close if the page took the focus from it.
-    if (!document.hasFocus()) return window.addEventListener("focus", () => this.enter(), { once: true });
+    if (!document.hasFocus()) return window.addEventListener("focus", () => this.enter(), { once: true, signal: this.ending.signal });
     if (performance.now() - this.pressedAt < clicking || !this.isFocusFree) return;
     this.composer.box.focus();
     if (this.start?.newSession) return;
@@ -389,8 +400,8 @@ export class Panel implements Actions {
   private drawBanner(): void {
     const { is, reason, trouble, host } = this.connection;
     this.banner.dataset["is"] = trouble === undefined ? is : "trouble";
-    const restart = button({ class: "text-button", label: is === "stopped" ? "Start" : "Try again", press: () => this.command("duet.restart") });
-    const log = button({ class: "text-button", label: "Show log", press: () => this.command("duet.showLog") });
+    const restart = button({ class: "text-button", label: is === "stopped" ? "Start" : "Try again", command: "duet.restart", press: () => this.command("duet.restart") });
+    const log = button({ class: "text-button", label: "Show log", command: "duet.showLog", press: () => this.command("duet.showLog") });
     switch (is) {
       case "ready":
         return this.banner.replaceChildren(...(trouble === undefined ? [] : [make("p", { text: sentence(trouble, host) })]));

@@ -5,6 +5,9 @@ import { button, make, setText } from "./dom";
 /** The greatest height that the box grows to, as a share of the page. */
 const tallest = 0.4;
 
+/** On a touch screen, the keyboard has no other key for a new line, and the button sends. */
+const touchScreen = "(hover: none) and (pointer: coarse)";
+
 /** It is not known whether a prompt was sent. The message is for the user. */
 export class UnknownOutcome extends Error {}
 
@@ -120,7 +123,7 @@ export class PromptBox {
   private key(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.isComposing || event.key === "Process") return; // a command or an input method handles it
     if (this.onKey(event)) return event.preventDefault();
-    if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
+    if (event.key !== "Enter" || event.shiftKey || event.altKey || (!event.ctrlKey && !event.metaKey && matchMedia(touchScreen).matches)) return;
     event.preventDefault();
     void this.submit(event.ctrlKey || event.metaKey);
   }

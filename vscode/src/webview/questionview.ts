@@ -134,7 +134,7 @@ export class QuestionView {
     this.helpButton = button({ class: "text-button", label: answers.keys.words, key: answers.keys.key, tip: `${answers.keys.meaning} (${answers.keys.key})`, press: () => this.toggleHelp() });
     this.rest = make("div", { class: "answer-rest" }, this.choices.element, this.help, this.notes);
     this.answers = make("div", { class: "answers" }, this.rest);
-    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.answers, this.failure);
+    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1", "data-approval": open.id } }, this.head, this.answers, this.failure);
     this.keys = new AnswerKeys(this.element, (key) => this.takes(key), (key) => this.press(key));
     this.update(open);
   }

@@ -184,18 +184,18 @@ export class Head {
   constructor(actions: Actions, interrupt: () => void) {
     this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: interruptTip, press: interrupt });
     this.ofSession = [
-      button({ icon: "edit", name: "Rename the session", press: () => actions.command("duet.rename") }),
+      button({ icon: "edit", name: "Rename the session", command: "duet.rename", press: () => actions.command("duet.rename") }),
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
-      button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
-      button({ icon: "rewind", name: "Rewind to before a prompt", press: () => actions.command("duet.rewind") }),
+      button({ icon: "fork", name: "Fork the session", command: "duet.fork", press: () => actions.command("duet.fork") }),
+      button({ icon: "rewind", name: "Rewind to before a prompt", command: "duet.rewind", press: () => actions.command("duet.rewind") }),
       make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, make("span", { class: "spent" }, this.usage, this.context)),
     ];
     this.ofWorktree = [
-      button({ class: "text-button", label: "Land…", tip: "Bring the changes to your branch", press: () => actions.command("duet.land") }),
-      button({ class: "text-button", label: "Discard…", tip: "Delete the worktree and its branch", press: () => actions.command("duet.discardWorktree") }),
-      button({ class: "text-button", label: "Open in New Window", tip: "Open the worktree in a new window", press: () => actions.command("duet.openWorktree") }),
+      button({ class: "text-button", label: "Land…", tip: "Bring the changes to your branch", command: "duet.land", press: () => actions.command("duet.land") }),
+      button({ class: "text-button", label: "Discard…", tip: "Delete the worktree and its branch", command: "duet.discardWorktree", press: () => actions.command("duet.discardWorktree") }),
+      button({ class: "text-button", label: "Open in New Window", tip: "Open the worktree in a new window", command: "duet.openWorktree", press: () => actions.command("duet.openWorktree") }),
     ];
-    this.compare = button({ class: "text-button", label: "Compare Attempts", tip: "Compare the attempts at this prompt, and choose one", press: () => actions.command("duet.compareAttempts") });
+    this.compare = button({ class: "text-button", label: "Compare Attempts", tip: "Compare the attempts at this prompt, and choose one", command: "duet.compareAttempts", press: () => actions.command("duet.compareAttempts") });
     this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree, this.compare);
     const [rename, changes, fork, rewind, facts] = this.ofSession;
     this.element = make(

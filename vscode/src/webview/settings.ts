@@ -59,7 +59,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * The settings of a session that has not started. What its agent reported last was about another session, so values that
  * the user has not chosen are the agent's defaults.
  */
-export function newSettingsOf({ folders, agents, worktrees, sends, description, chosen }: NewSession): Setting[] {
+export function newSettingsOf({ folders, agents, worktrees, oneAgent, sends, description, chosen }: NewSession): Setting[] {
   const several = chosen.agents?.map(agentOf).map(agentWords).join(" + ");
   const setting = (id: "folder" | "agent" | "worktree" | "sandbox", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
@@ -72,7 +72,7 @@ export function newSettingsOf({ folders, agents, worktrees, sends, description, 
     ...setting("agent", "Agent", [
       ...agents.map(({ name, title, description }) => ({ id: name, name, description: [title, description].filter((part) => part !== "" && part !== name).join(" ") })),
       ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in its own git worktree" }]),
-      ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
+      ...(worktrees && !oneAgent && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
     ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),
     ...setting("worktree", "Place of work", worktrees && several === undefined ? (sends === undefined ? places : placesOn(sends)) : []).map((of) => ({ ...of, label: "Place" })),
     ...setting("sandbox", "Sandbox", sandboxes(description?.sandboxes ?? [], chosen.sandbox)),

@@ -65,6 +65,8 @@ export class Transcript {
 
   constructor(
     private readonly actions: Actions,
+    /** Ends the listeners at the window. */
+    signal: AbortSignal,
     /** Entries that are shown elsewhere: prompts that wait for their turn, and what a tool call says. */
     private readonly hidden: (entry: Entry) => boolean,
   ) {
@@ -75,7 +77,7 @@ export class Transcript {
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.takeEnd();
     this.keepOpened();
-    this.leaveToSelect();
+    this.leaveToSelect(signal);
     // Entries grow when they are opened or loaded, and the view shrinks. A following view stays at the end.
     const sizes = new ResizeObserver(() => {
       if (this.following) this.pin();
@@ -342,7 +344,7 @@ export class Transcript {
    * leaveToSelect keeps the view still while a mouse button is pressed, and stops following when the user selects text.
    * Otherwise the view follows again when the button is released.
    */
-  private leaveToSelect(): void {
+  private leaveToSelect(signal: AbortSignal): void {
     this.log.addEventListener("pointerdown", (event) => {
       if (event.pointerType === "mouse" && event.button === 0) this.pressed = true;
     });
@@ -351,11 +353,11 @@ export class Transcript {
       this.pressed = false;
       if (this.following) this.pin();
     };
-    for (const type of ["pointerup", "pointercancel", "blur"] as const) window.addEventListener(type, release);
+    for (const type of ["pointerup", "pointercancel", "blur"] as const) window.addEventListener(type, release, { signal });
     document.addEventListener("selectionchange", () => {
       const selection = document.getSelection();
       if (selection && !selection.isCollapsed && this.log.contains(selection.anchorNode)) this.leaveEnd();
-    });
+    }, { signal });
   }
 
   /** Whether an element inside the transcript, such as a long output, scrolls up with the wheel. */

@@ -246,6 +246,7 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   await until("what was to be inserted", () => page.inserted.length === 1);
   await until("the question", () => page.events.some(({ kind }) => kind === "approval.opened"));
   page.bridge.pause();
+  await page.request("turn.get", { turn: session }); // its response comes behind the events that were on their way
   page.events.length = 0;
   await hub.until("the question", () => hub.model.questions.length === 1);
   await hub.connection.request("approval.decide", { approval: hub.model.questions[0]!.approval, decision: "approve" });
