@@ -1,12 +1,15 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
 	"fmt"
 	"hash/fnv"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 // assets are the page's files. `npm run web` in vscode/ makes them, and a test compares them.
@@ -31,11 +34,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	header.Set("ETag", fmt.Sprintf("%q", fmt.Sprintf("%x", sum.Sum64())))
 	header.Set("Cache-Control", "no-cache") // ask again: a newer duet-rpc has a newer page
 	header.Set("Content-Type", contentType(name))
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		if packed, err := assets.ReadFile("assets/" + name + ".gz"); err == nil {
-			header.Set("Content-Encoding", "gzip")
-			text = packed
-		}
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") && path.Ext(name) != ".png" {
+		header.Set("Content-Encoding", "gzip")
+		text = compressed(name, text)
 	}
 	header.Add("Vary", "Accept-Encoding")
 	if r.Header.Get("If-None-Match") == header.Get("ETag") {
@@ -43,6 +44,21 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = w.Write(text) // the browser may have gone
+}
+
+// packed are the compressed files of the page that were asked for, by name: there are few, and they do not change.
+var packed sync.Map
+
+func compressed(name string, text []byte) []byte {
+	if known, ok := packed.Load(name); ok {
+		return known.([]byte)
+	}
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(text)                                  // a buffer takes all
+	_ = w.Close()
+	packed.Store(name, b.Bytes())
+	return b.Bytes()
 }
 
 // contentType does not depend on the tables of this machine.
@@ -56,6 +72,8 @@ func contentType(name string) string {
 		return "text/css; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".txt":
+		return "text/plain; charset=utf-8"
 	case ".png":
 		return "image/png"
 	case ".webmanifest":

@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/e2e"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A served site has a `duet-rpc web`.
@@ -142,13 +143,42 @@ type event struct {
 	Data           json.RawMessage
 }
 
+// overSocket is a transport over a WebSocket. [websocket.NetConn] would close it at a deadline.
+func overSocket(t *testing.T, ws *websocket.Conn) server.Transport {
+	near, far := server.Pipe()
+	ctx := context.WithoutCancel(t.Context())
+	go func() {
+		defer far.Close()
+		for {
+			_, message, err := ws.Read(ctx)
+			if err != nil {
+				return
+			}
+			if _, err := far.Write(append(message, '\n')); err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer ws.CloseNow()
+		lines := bufio.NewReader(far)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil || ws.Write(ctx, websocket.MessageText, line) != nil {
+				return
+			}
+		}
+	}()
+	return near
+}
+
 // open opens a page of the device, which shows its key.
 func (d device) open() *page {
 	d.w.t.Helper()
 	ws, _, err := d.connect()
 	require.NoError(d.w.t, err)
 	p := &page{t: d.w.t}
-	c, err := client.Dial(d.w.t.Context(), client.OverTransport(websocket.NetConn(context.WithoutCancel(d.w.t.Context()), ws, websocket.MessageText), frame.NDJSON),
+	c, err := client.Dial(d.w.t.Context(), client.OverTransport(overSocket(d.w.t, ws), frame.NDJSON),
 		client.WithSetup(func(c *client.Client) {
 			c.On("web.inbox", func(raw json.RawMessage) {
 				var now struct{ Questions []question }
