@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"turn.move":         {"turn", "before"},
 	"approval.list":     {"turn"},
 	"approval.get":      {"approval"},
-	"approval.decide":   {"approval", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell", "fingerprint"},
+	"approval.decide":   {"approval", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell", "fingerprint", "client"},
 	"change.list":       {"turn"},
 	"change.accept":     {"turn", "path", "hunk"},
 	"change.revert":     {"turn", "path", "hunk"},

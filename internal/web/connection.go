@@ -267,7 +267,7 @@ func (c *connection) pass(ctx context.Context, method string, raw json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	if method == "approval.decide" {
+	if method == "approval.decide" { // whatever name the page gives
 		params["client"], _ = json.Marshal(c.name())
 	}
 	if method == "event.unsubscribe" {
