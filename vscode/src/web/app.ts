@@ -13,7 +13,7 @@ import type { Line } from "./line";
 import { NewScreen } from "./newsession";
 import { Outbox } from "./outbox";
 import type { Outcome, Waiting } from "./outbox";
-import type { Device, Hello, Project, ProjectSessions, Question } from "./protocol";
+import type { Device, Hello, Project, ProjectSessions, PushSettings, Question } from "./protocol";
 import { QuestionScreen } from "./question";
 import { hashOf, routeOf } from "./routes";
 import type { Route } from "./routes";
@@ -61,8 +61,8 @@ export class App {
   questions: Question[] = [];
   /** The sessions of all projects. undefined: not known yet. */
   sessions: ProjectSessions[] | undefined;
-  /** The key with which push messages are signed. undefined: there are none. */
-  pushKey: string | undefined;
+  /** The push messages of this device. undefined: the server sends none. */
+  push: PushSettings | undefined;
   readonly outbox: Outbox;
   private readonly hubs = new Map<string, ProjectHub>();
   private readonly offline = make("div", { class: "offline", is: { role: "status" } });
@@ -189,7 +189,7 @@ export class App {
     this.refreshing ??= setTimeout(() => {
       this.refreshing = undefined;
       this.line.request("web.sessions", {}).then(({ projects }) => {
-        this.sessions = projects;
+        this.sessions = projects.map((of) => ({ ...of, sessions: of.sessions ?? [] })); // of a project that was never reached, there are none
         this.update();
       }, () => undefined); // after the next connection
     }, collect);
@@ -198,7 +198,7 @@ export class App {
   private ready(hello: Hello): void {
     this.device = hello.device;
     this.version = hello.version;
-    this.pushKey = hello.push?.public_key;
+    this.push = hello.push;
     this.isReady = true;
     this.setProjects(hello.projects);
     this.setQuestions(hello.inbox);

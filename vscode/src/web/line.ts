@@ -1,7 +1,7 @@
 // The WebSocket to duet-rpc web. It reconnects by itself.
 import { JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { JSONRPCMessage, JSONRPCParams, RPCTransport } from "../rpc/index";
-import { isJSONRPC } from "../rpc/messages";
+import { ErrorCode, isJSONRPC } from "../rpc/messages";
 import { Emitter } from "../hub/events";
 import { closeCodes } from "./protocol";
 import type { Hello, WebMethods, WebNotifications } from "./protocol";
@@ -128,6 +128,7 @@ export class Line {
   /** Sends a request. Rejects with an RPCError, or an OfflineError. */
   async send<T>(method: string, params: JSONRPCParams): Promise<T> {
     const { current } = this;
+    refuseOversize(method, params); // the server would end the connection, again after each reconnection
     if (!current?.ready) throw new OfflineError(true);
     return this.call<T>(current, method, params);
   }
@@ -193,6 +194,15 @@ export class Line {
     const timer = setTimeout(then, milliseconds);
     return () => clearTimeout(timer);
   }
+}
+
+/** The longest message that the server reads, in bytes, minus the space for the rest of the message. */
+const mostParams = 10 * 1024 * 1024 - 1000;
+
+function refuseOversize(method: string, params: JSONRPCParams): void {
+  const size = new TextEncoder().encode(JSON.stringify(params)).length;
+  if (size <= mostParams) return;
+  throw new RPCError(ErrorCode.InvalidRequest, `${method} has ${(size / (1024 * 1024)).toFixed(1)} MiB, and the limit is 10 MiB: shorten the text or attach less`);
 }
 
 /** lineTransport carries messages as lines of text. received is called for each text. */

@@ -31,17 +31,27 @@ function connect(key: string): void {
   address.protocol = address.protocol.replace("http", "ws");
   address.hash = "";
   const line = new Line({ key, open: () => new WebSocket(address) as Socket });
+  let ended = false;
+  let leaving = false;
   const app = new App(root, line, local, async () => {
-    await line.request("web.leave", {});
+    leaving = true; // the server ends the connections of a device that leaves
+    try {
+      await line.request("web.leave", {});
+    } catch (error) {
+      leaving = false;
+      if (!ended) throw error;
+    }
     await end("You are signed out.");
   });
   const end = async (why: string): Promise<void> => {
+    if (ended) return;
+    ended = true;
     line.close();
     app.dispose();
     await forget();
     pair({ why });
   };
-  line.onRefused((refusal) => void end(refusals[refusal]));
+  line.onRefused((refusal) => void end(leaving ? "You are signed out." : refusals[refusal]));
   line.open();
 }
 

@@ -164,7 +164,7 @@ export class Outbox {
   /** deliver sends a request. It returns false if the request waits on. */
   private async deliver({ id }: Waiting): Promise<boolean> {
     const waiting = this.all.get(id);
-    if (!waiting || this.sending.has(id)) return true;
+    if (!waiting) return true;
     const { method, project, params } = waiting;
     this.sending.add(id);
     try {

@@ -38,6 +38,15 @@ export interface Paired {
 /** How much a push message says about a question. */
 export type PushContent = "none" | "title" | "all";
 
+/** The push messages of this device. */
+export interface PushSettings {
+  /** The key with which the server signs them. */
+  public_key: string;
+  content?: PushContent;
+  /** A notification has buttons that answer its question. It has to say all of it for that. */
+  answers?: boolean;
+}
+
 /** The result of web.hello, the first request of a connection. */
 export interface Hello {
   device: Device;
@@ -45,7 +54,7 @@ export interface Hello {
   projects: Project[];
   inbox: Question[];
   /** Absent: this process sends no push messages. */
-  push?: { public_key: string };
+  push?: PushSettings;
 }
 
 /** The sessions of a project, by their last turns. */

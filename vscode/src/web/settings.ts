@@ -3,14 +3,6 @@ import { button, make, setText } from "../webview/dom";
 import type { App, Screen } from "./app";
 import { confirmed } from "./dialogs";
 import type { PushContent } from "./protocol";
-import { readJSON } from "./store";
-
-const pushKey = "push";
-
-interface PushSettings {
-  content: PushContent;
-  answers: boolean;
-}
 
 const contents: ReadonlyArray<[PushContent, string, string]> = [
   ["none", "Nothing", "A notification says that a session needs you, and nothing else leaves your machine."],
@@ -30,17 +22,15 @@ export class SettingsScreen implements Screen {
   readonly element: HTMLElement;
 
   constructor(private readonly app: App) {
-    const settings = this.settings;
     this.name.value = app.device.name;
-    this.answers.checked = settings.answers;
     for (const [value, label, about] of contents) {
       const radio = make("input", { is: { type: "radio", name: "content", value }, on: { change: () => this.app.attempt(this.store()) } });
-      radio.checked = settings.content === value;
+      radio.checked = (app.push?.content ?? "none") === value;
       this.content.append(make("label", { class: "choice" }, radio, make("span", {}, make("span", { text: label }), make("span", { class: "note", text: about }))));
     }
     this.details.append(
       this.content,
-      make("label", { class: "choice", is: { for: "answers" } }, this.answers, make("span", {}, make("span", { text: "Answer in the notification" }), make("span", { class: "note", text: "It gets the buttons Allow and Deny. They count for what the notification was about, and for nothing else." }))),
+      make("label", { class: "choice", is: { for: "answers" } }, this.answers, make("span", {}, make("span", { text: "Answer in the notification" }), make("span", { class: "note", text: "It gets the buttons Allow and Deny. They count for what the notification says, so it has to say all." }))),
       this.test,
     );
     const form = make("form", { class: "setting-group", on: { submit: (event) => {
@@ -56,11 +46,6 @@ export class SettingsScreen implements Screen {
     void this.show();
   }
 
-  private get settings(): PushSettings {
-    const kept = readJSON(this.app.store, pushKey) as Partial<PushSettings> | undefined;
-    return { content: contents.find(([value]) => value === kept?.content)?.[0] ?? "none", answers: kept?.answers === true };
-  }
-
   /** show reads whether this device has notifications. */
   private async show(): Promise<void> {
     const why = this.impossible;
@@ -71,11 +56,19 @@ export class SettingsScreen implements Screen {
     const subscription = await (await navigator.serviceWorker.ready).pushManager.getSubscription();
     this.push.checked = subscription !== null;
     this.details.hidden = !this.push.checked;
+    this.showAnswers();
+  }
+
+  /** showAnswers allows answers only in a notification that says all. */
+  private showAnswers(): void {
+    const { content, answers } = this.app.push ?? {};
+    this.answers.disabled = content !== "all";
+    this.answers.checked = answers === true && content === "all";
   }
 
   /** Why this device can have no notifications. undefined: it can. */
   private get impossible(): string | undefined {
-    if (this.app.pushKey === undefined) return "duet-rpc web sends no notifications here.";
+    if (!this.app.push) return "duet-rpc web sends no notifications here.";
     if (!("serviceWorker" in navigator) || !("PushManager" in window)) return "This browser has no notifications for pages. On an iPhone or iPad, add this page to the home screen, and open it there.";
     if (Notification.permission === "denied") return "The browser blocks notifications of this page: allow them in the settings of the browser.";
     return undefined;
@@ -95,7 +88,7 @@ export class SettingsScreen implements Screen {
     const { pushManager } = await navigator.serviceWorker.ready;
     // A subscription for another key cannot be used.
     await (await pushManager.getSubscription())?.unsubscribe();
-    const subscription = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: this.app.pushKey! });
+    const subscription = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: this.app.push!.public_key });
     try {
       await this.set(subscription.toJSON());
     } catch (error) {
@@ -109,16 +102,23 @@ export class SettingsScreen implements Screen {
     await (await (await navigator.serviceWorker.ready).pushManager.getSubscription())?.unsubscribe();
   }
 
-  /** store keeps the choices, and sends them if this device has notifications. */
+  /** store sends the choices. What the server refuses stays as it was. */
   private async store(): Promise<void> {
-    const content = this.content.querySelector<HTMLInputElement>("input:checked")?.value ?? "none";
-    this.app.store.set(pushKey, JSON.stringify({ content, answers: this.answers.checked }));
     const subscription = await (await navigator.serviceWorker.ready).pushManager.getSubscription();
-    if (subscription) await this.set(subscription.toJSON());
+    try {
+      if (subscription) await this.set(subscription.toJSON());
+    } finally {
+      this.showAnswers();
+    }
   }
 
   private async set(subscription: PushSubscriptionJSON | null): Promise<void> {
-    await this.app.line.request("web.push.set", { subscription, ...this.settings });
+    const content = contents.find(([value]) => value === this.content.querySelector<HTMLInputElement>("input:checked")?.value)?.[0] ?? "none";
+    const answers = this.answers.checked && content === "all";
+    // The server knows no other members, such as the time at which a subscription ends.
+    const address = subscription && { ...(subscription.endpoint !== undefined && { endpoint: subscription.endpoint }), ...(subscription.keys && { keys: subscription.keys }) };
+    await this.app.line.request("web.push.set", { subscription: address, content, answers });
+    this.app.push = { ...this.app.push!, content, answers };
   }
 
   private async rename(): Promise<void> {

@@ -296,3 +296,52 @@ test("Escape reaches the panel that is shown, and neither one that was left nor 
   await until("the interruption", () => web.of("turn.interrupt"), ({ length }) => length > 0);
   assert.deepEqual(web.of("turn.interrupt"), [{ turn: "turn-12", project: "p1" }]);
 });
+
+test("the settings say what leaves the machine, and answers need a notification that says all", async () => {
+  const { page, web } = await pages.open({ hash: "#/settings" });
+  // The headless Chromium has no push service.
+  await page.addInitScript(() => {
+    Object.defineProperty(Notification, "permission", { get: () => "default" });
+    Notification.requestPermission = () => Promise.resolve("granted");
+    let subscription: object | null = null;
+    Object.assign(PushManager.prototype, {
+      getSubscription: () => Promise.resolve(subscription),
+      subscribe: () => Promise.resolve((subscription = { toJSON: () => ({ endpoint: "https://push.example/1" }), unsubscribe: () => Promise.resolve((subscription = null)) })),
+    });
+  });
+  await page.reload();
+  await page.getByRole("switch", { name: "Notify this device" }).tap();
+  await page.getByText("What leaves your machine").waitFor();
+  const answers = page.getByRole("switch", { name: /Answer in the notification/ });
+  assert.equal(await answers.isDisabled(), true);
+  await page.getByRole("radio", { name: /^All/ }).tap();
+  await page.waitForFunction(() => !document.querySelector<HTMLInputElement>("#answers")!.disabled);
+  await answers.tap();
+  await until("the answers", () => web.of("web.push.set"), ({ length }) => length === 3);
+  await page.getByRole("radio", { name: /^Nothing/ }).tap();
+  await until("nothing", () => web.of("web.push.set"), ({ length }) => length === 4);
+  assert.deepEqual(web.of("web.push.set").map(({ content, answers }) => [content, answers]), [["none", false], ["all", false], ["all", true], ["none", false]]);
+  await page.getByRole("switch", { name: "Notify this device" }).tap();
+  const all = await until("the end", () => web.of("web.push.set"), ({ length }) => length === 5);
+  assert.equal(all.at(-1)!["subscription"], null);
+  await page.getByLabel("Name of this device").fill("Größes Telefon");
+  await page.getByRole("button", { name: "Rename" }).tap();
+  await until("the name", () => web.of("web.rename"), ({ length }) => length === 1);
+  await page.getByRole("button", { name: "Sign out" }).tap();
+  await page.getByRole("dialog").getByRole("button", { name: "Sign out" }).tap();
+  await page.getByText("You are signed out.").waitFor();
+  assert.deepEqual([web.of("web.rename"), web.of("web.leave").length], [[{ name: "Größes Telefon" }], 1]);
+});
+
+test("a project that was never reached has no sessions, and breaks no screen", async () => {
+  const { page } = await pages.open({
+    prepare: (web) => {
+      working(web);
+      web.projects.push({ id: "p9", name: "asleep", root: "/a", state: "asleep" });
+      web.sessions.push({ project: "p9", sessions: null as unknown as [] });
+    },
+    hash: "#/sessions",
+  });
+  await page.getByRole("region", { name: "asleep" }).getByText("No sessions yet.").waitFor();
+  assert.deepEqual(webProblems(page), []);
+});

@@ -8,7 +8,7 @@ const [built, kept] = ["out/web", "../internal/web/assets"];
 
 test("the repository contains the page as its sources make it", () => {
   assert.deepEqual(readdirSync(kept).sort(), readdirSync(built).sort());
-  for (const name of readdirSync(built)) assert.ok(readFileSync(`${built}/${name}`).equals(readFileSync(`${kept}/${name}`)), `${name} is old: run npm run build:web`);
+  for (const name of readdirSync(built)) assert.ok(readFileSync(`${built}/${name}`).equals(readFileSync(`${kept}/${name}`)), `${name} is old: run npm run web`);
 });
 
 test("the page loads nothing from elsewhere, runs nothing inline, and names no source map", () => {

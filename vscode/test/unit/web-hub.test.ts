@@ -107,6 +107,16 @@ test("requests without a connection are refused as unsent, and those that it los
   await lost;
 });
 
+test("a message that the server would not read is refused before it is kept or sent", async () => {
+  const { line, greet } = lineOf();
+  const { hub } = projectOf(line);
+  line.open();
+  const socket = await greet();
+  await assert.rejects(hub.request("session.prompt", { session: "s", prompt: "ä".repeat(6 << 20) }), /session\.prompt has 12\.0 MiB, and the limit is 10 MiB/);
+  socket.onclose?.({ code: 1006 });
+  await assert.rejects(hub.request("session.prompt", { session: "s", prompt: "ä".repeat(6 << 20) }), /the limit is 10 MiB/);
+});
+
 test("a line that is woken connects at once, and ends a connection that is dead", async () => {
   const { line, sockets, timers, greet } = lineOf();
   line.open();

@@ -127,6 +127,16 @@ test("what waits can be taken back before it is sent, and not after", async () =
   assert.deepEqual([sent, outbox.takeBack("decide p q")], [[], undefined]);
 });
 
+test("what is under way is not sent a second time when the line comes back, and its question takes no other answer", async () => {
+  const { outbox, sent } = outboxOf();
+  const decided = outbox.decide("p", "npm test", { approval: "q", decision: "approve" });
+  outbox.flush();
+  await assert.rejects(outbox.decide("p", "npm test", { approval: "q", decision: "deny" }), /is being sent/);
+  await decided;
+  await settled();
+  assert.equal(sent.length, 1);
+});
+
 test("a later decision replaces one that waits", async () => {
   const { outbox, sent, server } = outboxOf(memory(), offline);
   const first = assert.rejects(outbox.decide("p", "npm test", { approval: "q", decision: "approve" }), TakenBack);
