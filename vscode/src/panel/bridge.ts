@@ -186,6 +186,8 @@ export class Bridge {
 
   private forward(event: HubEvent): void {
     if (event.turn_uuid) this.scope.noteTurn(event.turn_uuid);
+    // The line may break before the page's next approval.list, and its answer waits for the next line then.
+    if (event.kind === "approval.opened") this.scope.noteApproval(event.data.approval);
     if (!event.kind.endsWith(".delta")) this.scope.note(event.data); // deltas name no ids, and there are many
     this.client.notify("event", event);
     for (const look of [...this.waiting]) look();

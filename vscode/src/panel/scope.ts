@@ -95,6 +95,10 @@ export class Scope {
     }
   }
 
+  noteApproval(id: string): void {
+    this.approvals.add(id);
+  }
+
   noteTurn(uuid: string): void {
     this.known.add(uuid);
   }

@@ -41,7 +41,7 @@ class Served {
     const process = spawn(duetBinary, ["--root", folder, "web", "--address", `127.0.0.1:${this.port}`], { env, cwd: folder, stdio: ["ignore", "pipe", "ignore"] });
     this.process = process;
     await new Promise<void>((resolve, reject) => {
-      createInterface(process.stdout!).once("line", () => resolve());
+      createInterface(process.stdout).once("line", () => resolve());
       process.once("exit", (code) => reject(new Error(`duet-rpc web has ended: ${code}`)));
     });
   }
@@ -64,7 +64,7 @@ class Served {
     const { url } = JSON.parse(this.run("web", "pair", "--json")) as { url: string };
     const context = await browser.newContext({ viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
     const page = await context.newPage();
-    page.setDefaultTimeout(120_000);
+    page.setDefaultTimeout(Number(process.env["DUET_TEST_TIMEOUT"] ?? 120_000));
     await page.goto(url);
     await page.getByLabel("Name of this device").fill(name);
     await page.getByRole("button", { name: "Pair" }).tap();
@@ -98,12 +98,21 @@ async function serve(end: (stop: () => Promise<void>) => void): Promise<Served> 
   return served;
 }
 
+/** Keeps a picture of a page if a test fails. */
+async function kept(page: Page, name: string): Promise<void> {
+  mkdirSync("out/pictures", { recursive: true });
+  await page.screenshot({ path: `out/pictures/last-web-program-${name}.png` });
+}
+
 const allow = { name: "Allow", exact: true } as const;
 
 test("a day on a phone: a prompt, questions, kills of both processes, a second device, and its removal", async (t) => {
   const served = await serve((stop) => t.after(stop));
   const phone = await served.pair("Phone");
   const tablet = await served.pair("Tablet");
+  t.after(async () => {
+    for (const [name, page] of Object.entries({ phone, tablet })) await kept(page, name).catch(() => undefined);
+  });
 
   // A prompt from the phone asks, and the daemon dies with the question open.
   await phone.getByRole("link", { name: "New" }).tap();
