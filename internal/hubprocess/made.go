@@ -108,6 +108,9 @@ func (h *Host) WasMade() (root string, is bool) {
 	return "", false
 }
 
+// IsHalfRemoved reports whether a process was killed while it removed the host.
+func (h *Host) IsHalfRemoved() bool { return h.recall().IsRemoved }
+
 // Here returns the root of the project of this machine for which the host is made.
 func (h *Host) Here() string { return h.here }
 
@@ -158,7 +161,10 @@ func (h *Host) remove(ctx context.Context) error {
 	if len(h.Stop) == 0 {
 		return fmt.Errorf("your configuration has no stop for %s", cmp.Or(h.Of, h.Name))
 	}
-	if err := h.runHere(ctx, "stop", h.Stop, stopWithin); err != nil {
+	again := h.IsHalfRemoved()
+	h.remember(func(k *known) { k.IsRemoved = k.Made != nil })
+	if err := h.runHere(ctx, "stop", h.Stop, stopWithin); err != nil && (!again || h.isThere(ctx)) {
+		h.remember(func(k *known) { k.IsRemoved = false })
 		line := slices.Clone(h.Stop)
 		for i, word := range line {
 			line[i] = shellcommand.Argument(word)
