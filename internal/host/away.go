@@ -110,17 +110,45 @@ func PrepareAway(ctx context.Context, s *hubprocess.Settings, params *protocol.S
 // Begin makes the host, if the session has one of its own. Then it sends this machine's commit and files there, and has params
 // start a session with them.
 func (a *Away) Begin(ctx context.Context, params *protocol.StartParams) (sent worktree.Sent, err error) {
+	id := params.SessionUUID
+	_, known, err := a.repo.Away(id) // then this is a start that is sent again
+	if err == nil && !known {
+		a.start, err = a.repo.HoldStart(ctx, id)
+	}
+	if err == nil { // before the host is made: if this process is killed, Sweep removes the host
+		sent, err = a.repo.PrepareSend(ctx, a.host.Name, id, params.Attempts)
+	}
+	if err != nil {
+		err = hub.WorktreeError(err)
+	} else {
+		err = a.makeAndSend(ctx, id, params.Attempts)
+	}
+	if err != nil {
+		if !known {
+			_, _ = a.Forget(context.WithoutCancel(ctx), id) // otherwise its ref stays
+		}
+		return sent, err
+	}
+	params.Send, params.Worktree, params.Base = false, new(true), sent.Commit
+	return sent, nil
+}
+
+func (a *Away) makeAndSend(ctx context.Context, id, attempts string) error {
 	if a.isFresh {
 		if err := a.host.Make(ctx, true); err != nil {
 			a.isFresh = false // Make has removed it
-			return sent, domain.Errorf(domain.KindUnavailable, "%s: %v", a.host.Name, err)
+			return domain.Errorf(domain.KindUnavailable, "%s: %v", a.host.Name, err)
 		}
 	}
-	if sent, err = a.send(ctx, params); err != nil && a.isFresh {
+	err := a.transferTo(ctx, a.host.Reach, func(line worktree.Line) error {
+		_, err := a.repo.Send(ctx, line, id, attempts)
+		return err
+	})
+	if err != nil && a.isFresh {
 		a.isFresh = false
 		_ = a.host.Remove(context.WithoutCancel(ctx)) // nothing is there
 	}
-	return sent, err
+	return err
 }
 
 // sessionOf returns the UUID of the session that is to begin: the same one for a start that is sent again with its start_id.
@@ -222,32 +250,6 @@ func whyFailed(err *worktree.TransferError) string {
 		return line
 	}
 	return err.Unwrap().Error()
-}
-
-func (a *Away) send(ctx context.Context, params *protocol.StartParams) (sent worktree.Sent, err error) {
-	id := params.SessionUUID
-	_, known, err := a.repo.Away(id) // then this is a start that is sent again
-	if err == nil && !known {
-		a.start, err = a.repo.HoldStart(ctx, id)
-	}
-	if err != nil {
-		return sent, hub.WorktreeError(err)
-	}
-	err = a.transferTo(ctx, a.host.Reach, func(line worktree.Line) (err error) {
-		first := sent
-		if sent, err = a.repo.Send(ctx, line, id, params.Attempts); first.Commit == sent.Commit && first.Commit != "" {
-			sent = first // which alone says what was not committed
-		}
-		return err
-	})
-	if err != nil {
-		if !known {
-			_, _ = a.Forget(context.WithoutCancel(ctx), id) // otherwise its ref stays
-		}
-		return sent, err
-	}
-	params.Send, params.Worktree, params.Base, params.SessionUUID = false, new(true), sent.Commit, id
-	return sent, nil
 }
 
 // Forget deletes what is known here of a session that has not begun, or whose worktree on the host is deleted. Work that
@@ -409,7 +411,7 @@ func (a *Away) removeHost(ctx context.Context, r *protocol.DiscardResult) {
 	}
 	r.Host = protocol.HostKept
 	var err error
-	if !a.host.IsHalfRemoved() {
+	if !a.host.IsPartial() {
 		var its hubprocess.Description
 		if its, err = a.host.Look(ctx); err == nil && its.Sessions > 1 {
 			return

@@ -110,8 +110,8 @@ func (a *Away) sweep(ctx context.Context, list []unbegun) {
 
 // over returns the sessions of which the host has nothing any more.
 func (a *Away) over(ctx context.Context, list []unbegun) []unbegun {
-	if _, isThere := a.host.WasMade(); a.host.Of != "" && !isThere {
-		return list // they went with it
+	if _, isThere := a.host.WasMade(); a.host.Of != "" && (!isThere || a.host.IsPartial()) {
+		return list // none began there, or they went with it
 	}
 	c, err := a.host.Dial(ctx, hubprocess.StartIfUsed)
 	if hubprocess.IsNeverUsed(err) || hubprocess.LacksProject(err) {

@@ -82,10 +82,7 @@ type Sent struct {
 // knows, Send sends the same commit again and changes nothing here. attempts is the id that all attempts at one prompt
 // have, or "".
 func (r *Repository) Send(ctx context.Context, line Line, id, attempts string) (Sent, error) {
-	if err := checkID(id); err != nil {
-		return Sent{}, err
-	}
-	s, err := r.startAway(ctx, line.Host, id, attempts)
+	s, err := r.PrepareSend(ctx, line.Host, id, attempts)
 	if err != nil {
 		return s, err
 	}
@@ -177,8 +174,12 @@ func (h *held) commitUsers(ctx context.Context) (s Sent, err error) {
 	return s, err
 }
 
-// startAway makes the commit and remembers it.
-func (r *Repository) startAway(ctx context.Context, host, id, attempts string) (s Sent, err error) {
+// PrepareSend makes the commit that [Repository.Send] sends to the host, and remembers it. What it returns has more than the result of
+// a Send of the same session behind it.
+func (r *Repository) PrepareSend(ctx context.Context, host, id, attempts string) (s Sent, err error) {
+	if err := checkID(id); err != nil {
+		return s, err
+	}
 	h, err := r.lock(ctx)
 	if err != nil {
 		return s, err

@@ -41,7 +41,7 @@ func newKillingSite(t *testing.T) killingSite {
 	fmt.Fprintf(&hosts, `[hosts.box]
 command = ["sh", "-c", 'cd %[1]s/"$0" || exit; unset XDG_STATE_HOME; HOME=$PWD; export HOME; exec "$@"', "{host}", %[2]s]
 start = ["mkdir", "-p", "%[1]s/{host}"]
-stop = [%[2]s, "sh", "-c", 'cd %[1]s/"$0" && { unset XDG_STATE_HOME; HOME=$PWD %[3]s --root %[4]s daemon stop; rm -rf "$PWD"; }', "{host}"]
+stop = [%[2]s, "sh", "-c", 'cd %[1]s/"$0" || exit 0; unset XDG_STATE_HOME; HOME=$PWD %[3]s --root %[4]s daemon stop; rm -rf "$PWD"', "{host}"]
 directory = "there"
 program = %[3]q
 per = "session"
