@@ -119,8 +119,9 @@ func (w *attempting) beginAll(drafts []turn.Member, aways []*host.Away) error {
 				_ = away.Note(w.ctx, m.Turn) // otherwise the next fetch does
 			}
 			if err != nil {
-				w.view.Note(term.Line(fmt.Sprintf("%s has not begun: %v; begin it with: duet-rpc prompt --continue %d%s PROMPT", m.Label(), turn.InWords(err), m.Session,
-					strings.TrimPrefix(m.Label(), m.Name))))
+				at := strings.TrimPrefix(m.Label(), m.Name)
+				w.view.Note(term.Line(fmt.Sprintf("%s has not begun: %v; begin it with: duet-rpc prompt --continue %d%s PROMPT",
+					m.Label(), turn.InWords(err), m.Session, at)))
 			}
 		}
 	}

@@ -29,10 +29,11 @@ type InboxOptions struct {
 func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
-	left, err = attendInbox(ctx, c, view, o.Options, func(ctx context.Context, a *asker, from *sources, running *sync.WaitGroup) (subject, error) {
+	begin := func(ctx context.Context, a *asker, from *sources, running *sync.WaitGroup) (subject, error) {
 		i := &inbox{asker: a, once: o.Once}
 		return i, i.begin(ctx, o.Session, from, running)
-	})
+	}
+	left, err = attendInbox(ctx, c, view, o.Options, begin)
 	if err == nil || errors.Is(err, ErrHungUp) || errors.Is(err, term.ErrInterrupted) {
 		return left, err
 	}
@@ -41,7 +42,8 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 
 // attendInbox attends the inbox that begin returns. c is its only daemon; nil: it has several.
 func attendInbox(
-	ctx context.Context, c *client.Client, view *View, o Options, begin func(context.Context, *asker, *sources, *sync.WaitGroup) (subject, error),
+	ctx context.Context, c *client.Client, view *View, o Options,
+	begin func(context.Context, *asker, *sources, *sync.WaitGroup) (subject, error),
 ) (left bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
@@ -143,7 +145,7 @@ func InboxOfAll(
 	ctx context.Context, view *View, o InboxOptions, find func(ctx context.Context, add func(*Project) context.Context, looked func(without []string)),
 ) (left bool, err error) {
 	o.SilentAfter = 0 // a silent project does not keep the user from the others
-	return attendInbox(ctx, nil, view, o.Options, func(ctx context.Context, a *asker, from *sources, running *sync.WaitGroup) (subject, error) {
+	begin := func(ctx context.Context, a *asker, from *sources, running *sync.WaitGroup) (subject, error) {
 		all := &inboxOfAll{inbox: inbox{asker: a, once: o.Once, looking: 1}, from: from, running: running}
 		running.Go(func() {
 			find(ctx, func(p *Project) context.Context {
@@ -156,7 +158,8 @@ func InboxOfAll(
 			})
 		})
 		return all, nil
-	})
+	}
+	return attendInbox(ctx, nil, view, o.Options, begin)
 }
 
 // inboxOfAll is the open questions of several projects.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +36,8 @@ func newKillingSite(t *testing.T) killingSite {
 	line := fmt.Sprintf(`"env", "%s=%s", %q`, e2e.KillingLine, k.steps, os.Args[0])
 	var hosts strings.Builder
 	for _, name := range []string{"one", "two"} {
-		fmt.Fprintf(&hosts, "[hosts.%s]\ncommand = [%s]\ndirectory = %q\nprogram = %q\n", name, line, filepath.Join(f.Home, name), e2e.Program)
+		fmt.Fprintf(&hosts, "[hosts.%s]\ncommand = [%s]\n", name, line)
+		fmt.Fprintf(&hosts, "directory = %q\nprogram = %q\n", filepath.Join(f.Home, name), e2e.Program)
 	}
 	boxes := filepath.Join(f.Home, "boxes")
 	fmt.Fprintf(&hosts, `[hosts.box]
@@ -58,7 +60,8 @@ func (k killingSite) killed(step string, args ...string) {
 	}
 	e2e.WriteFile(k.T, filepath.Join(k.steps, "kill"), step)
 	cmd := exec.Command("sh", append([]string{"-c", `echo $$ >` + k.steps + `/pid; exec "$@"`, "sh", e2e.Program}, args...)...)
-	cmd.Dir, cmd.Env = k.Root, append(append(e2e.CleanEnvironment(), e2e.Homeless(k.T)...), append(k.Launch().Env, "DUET_ROOT=", "PWD="+k.Root)...)
+	cmd.Dir = k.Root
+	cmd.Env = slices.Concat(e2e.CleanEnvironment(), e2e.Homeless(k.T), k.Launch().Env, []string{"DUET_ROOT=", "PWD=" + k.Root})
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	_ = cmd.Run()
@@ -163,7 +166,8 @@ func TestKilledChoiceOfAnAttemptIsRepeated(t *testing.T) {
 	if testkit.Soak {
 		steps = []string{
 			"session.save 1", "upload 1", "upload ended 1", "session.save 2", // the landing
-			"session.save 3", "upload 2", "session.discard 1", "host.describe 1", "sh 1", "sh ended 1", "session.save 3", "upload 2", "session.discard 1",
+			"session.save 3", "upload 2", "session.discard 1", "host.describe 1", "sh 1", "sh ended 1", // the attempt in a container
+			"session.save 3", "upload 2", "session.discard 1",
 		}
 	}
 	for _, step := range steps {
