@@ -198,16 +198,24 @@ Wait for it; signal a `user-error' with its reason if it fails."
             (if (eql status 0) (buffer-string)
               (erase-buffer)
               (insert-file-contents errors)
-              (user-error "%s" (duet-host--reason (string-trim (buffer-string)))))))
+              (duet-host--fail (string-trim (buffer-string))))))
       (delete-file errors))))
 
-(defun duet-host--reason (errors)
-  "Return the reason in ERRORS, the standard error of duet-rpc, as a line."
-  (replace-regexp-in-string
-   "[[:cntrl:]]+" " "
-   (or (ignore-errors
-         (plist-get (json-parse-string errors :object-type 'plist) :message))
-       (string-remove-prefix "duet-rpc: " errors))))
+(define-error 'duet-host-no-directory "" 'user-error)
+
+(defun duet-host--fail (errors)
+  "Signal a `user-error' with the reason in ERRORS, the standard error of duet-rpc.
+If the project's directory does not exist, signal `duet-host-no-directory'
+with the reason and that directory."
+  (let* ((error (ignore-errors (json-parse-string errors :object-type 'plist)))
+         (data (plist-get error :data))
+         (reason (replace-regexp-in-string
+                  "[[:cntrl:]]+" " "
+                  (or (plist-get error :message)
+                      (string-remove-prefix "duet-rpc: " errors)))))
+    (if (equal (plist-get data :kind) "no_project_directory")
+        (signal 'duet-host-no-directory (list reason (plist-get data :path)))
+      (user-error "%s" reason))))
 
 (defvar duet-host--projects (make-hash-table :test #'equal)
   "Projects on hosts that were found.
@@ -235,10 +243,11 @@ HERE and THERE are as there."
   (message "Looking for the project on %s…" host)
   (let ((root (condition-case err
                   (duet-host--root host here there)
-                (user-error (or (and (null there) duet-host-send
-                                     (not (file-equal-p here (duet-host-local-directory)))
-                                     (duet-host--missing host here (cadr err)))
-                                (signal (car err) (cdr err)))))))
+                (duet-host-no-directory
+                 (if (and (null there) duet-host-send
+                          (not (file-equal-p here (duet-host-local-directory))))
+                     (caddr err)
+                   (user-error "%s" (cadr err)))))))
     (message nil)
     (file-name-as-directory (duet-host--expand (duet-host-file host root)))))
 
@@ -253,15 +262,6 @@ If THERE is nil, return the path that a project with HERE's name has."
       (user-error "Duet cannot use the project directory %s on %s: it does not begin with a slash"
                   root host))
     root))
-
-(defun duet-host--missing (host here reason)
-  "Return the path of the directory that is missing on HOST, or nil.
-REASON, the error of duet-rpc in HERE, says which directory is missing."
-  (when (string-match "there is no directory \\(.+\\)\\'" reason)
-    (let ((path (match-string 1 reason)))
-      (if (string-prefix-p "/" path) path
-        ;; It is relative to the directory in which commands run there.
-        (concat (file-name-as-directory (duet-host--root host here ".")) path)))))
 
 (defun duet-host-directory (directory)
   "Return DIRECTORY, or the directory on `duet-host' for a local project in it."

@@ -206,6 +206,17 @@ func TestWorktreeIsDeletedWithItsLastSession(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
+// A draft has no turn that could note what became of its worktree.
+func TestWorktreeOfADraftIsDiscarded(t *testing.T) {
+	f, worktrees := withWorktrees(t)
+	c := newWorld(t, quick, worktrees).connect(frame.LSP)
+	draft := answer[protocol.Started](c, "session.start", `{"prompt":"fix","worktree":true,"draft":true}`)
+	dir := filepath.Join(f.parent, "fix")
+	assert.DirExists(t, dir)
+	c.ask("session.discard", `{"session":"`+draft.SessionUUID+`"}`)
+	assert.NoDirExists(t, dir)
+}
+
 func TestWorktreeIsInUse(t *testing.T) {
 	_, worktrees := withWorktrees(t)
 	running := make(chan struct{})

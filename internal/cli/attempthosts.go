@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -40,8 +42,9 @@ func (s *settings) at(name string) *settings {
 }
 
 // startOnHosts starts the attempts one by one: on each host with the files of this machine, and here with its commit.
-// They are drafts first, and begin when all daemons have theirs: if a host cannot be reached, none begins.
-func (w *attempting) startOnHosts(hosts []string) (err error) {
+// They are drafts first, and begin when all daemons have theirs: if a host cannot be reached, none begins. What a killed process
+// leaves of them, the next one deletes ([host.Sweep]).
+func (w *attempting) startOnHosts() (err error) {
 	signals, done := term.Interrupts()
 	defer done()
 	ctx, cancel := context.WithCancel(w.cmd.Context())
@@ -54,34 +57,31 @@ func (w *attempting) startOnHosts(hosts []string) (err error) {
 		starts[i] = p
 	}
 	begins := false
-	var drafts []turn.Member
-	aways := make(map[string]*host.Away)
+	drafts := make([]turn.Member, len(w.agents))
+	aways := make([]*host.Away, len(w.agents)) // nil: this machine
 	defer func() {
 		if begins {
 			return
 		}
-		ctx := context.WithoutCancel(ctx)
-		for _, m := range drafts { // one that stays never runs
-			id := protocol.Ref(m.SessionUUID)
-			_, _, _ = hubclient.SessionDiscard(ctx, m.Hub, protocol.DiscardParams{Session: id, Force: true}) // files that were sent are not landed
-			_, _, _ = hubclient.SessionDelete(ctx, m.Hub, protocol.SessionRefParams{Session: id})
-		}
-		for i, p := range starts {
-			if a := aways[w.agents[i].host]; a != nil && p.SessionUUID != "" {
-				_, _ = a.Forget(ctx, p.SessionUUID) // otherwise its ref stays
-			}
-		}
+		w.undo(context.WithoutCancel(ctx), drafts, aways, starts)
 		if err != nil && !errors.Is(err, term.ErrInterrupted) {
 			err = fmt.Errorf("%w; no attempt has begun", turn.InWords(err))
 		}
 	}()
-	for _, name := range hosts {
-		if aways[name], err = host.OpenAway(ctx, &w.settings.at(name).Settings); err != nil {
+	for i, a := range w.agents {
+		if a.host == "" {
+			continue
+		}
+		own := w.settings.at(a.host)
+		if aways[i], err = host.PrepareAway(ctx, &own.Settings, &starts[i]); err != nil {
 			return err
 		}
+		w.agents[i].host = own.Host // perhaps one of its own
 	}
+	hosts := hostsOf(w.agents)
 	var sent map[string]worktree.Sent
 	if err := term.OrInterrupted(signals, cancel, func() (err error) {
+		host.Sweep(ctx, &w.settings.Settings)
 		sent, err = w.send(ctx, cancel, hosts, aways, starts)
 		return err
 	}); err != nil {
@@ -89,30 +89,74 @@ func (w *attempting) startOnHosts(hosts []string) (err error) {
 	}
 	w.noteSent(hosts, sent)
 	for i, a := range w.agents {
-		p, err := w.placeOn(a.host, aways[a.host])
+		p, err := w.placeOn(a.host, aways[i])
 		if err != nil {
 			return err
 		}
 		if a.host == "" {
 			starts[i].Base = sent[hosts[0]].Base
 		}
-		draft, err := w.draft(p, starts[i])
-		if err != nil {
+		if drafts[i], err = w.draft(p, starts[i]); err != nil {
 			return whereFailed(a.host, err)
 		}
-		drafts = append(drafts, draft)
 	}
 	begins = true
-	for _, m := range drafts {
-		if err := w.begin(m); err != nil {
-			w.view.Note(term.Line(fmt.Sprintf("%s has not begun: %v; begin it with: duet-rpc prompt --continue %d%s PROMPT", m.Label(), turn.InWords(err), m.Session,
-				strings.TrimPrefix(m.Label(), m.Name))))
+	return w.beginAll(drafts, aways)
+}
+
+// beginAll has the agents of all drafts begin. aways has the repository for those on hosts.
+func (w *attempting) beginAll(drafts []turn.Member, aways []*host.Away) error {
+	hasBegun := make([]bool, len(drafts))
+	for _, isHere := range []bool{true, false} { // here first: host.Sweep finds drafts here by those on hosts
+		for i := range drafts {
+			m, away := &drafts[i], aways[i]
+			if (away == nil) != isHere {
+				continue
+			}
+			err := w.begin(m)
+			hasBegun[i] = err == nil
+			if away != nil {
+				_ = away.Note(w.ctx, m.Turn) // otherwise the next fetch does
+			}
+			if err != nil {
+				at := strings.TrimPrefix(m.Label(), m.Name)
+				w.view.Note(term.Line(fmt.Sprintf("%s has not begun: %v; begin it with: duet-rpc prompt --continue %d%s PROMPT",
+					m.Label(), turn.InWords(err), m.Session, at)))
+			}
+		}
+	}
+	for i, m := range drafts {
+		if hasBegun[i] {
+			w.members = append(w.members, m)
 		}
 	}
 	if len(w.members) == 0 {
 		return errors.New("no attempt has begun")
 	}
 	return nil
+}
+
+// undo deletes the drafts of attempts of which one cannot begin, and the hosts that were made for them. What cannot be deleted now
+// never runs, and the next start deletes it ([host.Sweep]).
+func (w *attempting) undo(ctx context.Context, drafts []turn.Member, aways []*host.Away, starts []protocol.StartParams) {
+	isLeft := make([]bool, len(drafts))
+	for i, m := range drafts {
+		if m.SessionUUID != "" {
+			_, _, err := hubclient.SessionDelete(ctx, m.Hub, protocol.SessionRefParams{Session: protocol.Ref(m.SessionUUID)})
+			isLeft[i] = err != nil && client.KindOf(err) != "not_found"
+		}
+	}
+	w.close() // the lines, before hosts are removed
+	for i, a := range aways {
+		if a == nil {
+			continue
+		}
+		a.Refuse(starts[i].SessionUUID)
+		a.Close(ctx)
+		if !isLeft[i] {
+			_, _ = a.Forget(ctx, starts[i].SessionUUID)
+		}
+	}
 }
 
 // whereFailed adds the name of the host to an error; "" is this machine.
@@ -123,9 +167,9 @@ func whereFailed(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, turn.InWords(err))
 }
 
-// send sends the files of this machine to all hosts at once. The first error ends all.
+// send sends the files of this machine to all hosts at once, which it makes if they are made for a session. The first error ends all.
 func (w *attempting) send(
-	ctx context.Context, cancel func(), hosts []string, aways map[string]*host.Away, starts []protocol.StartParams,
+	ctx context.Context, cancel func(), hosts []string, aways []*host.Away, starts []protocol.StartParams,
 ) (map[string]worktree.Sent, error) {
 	sent := make(map[string]worktree.Sent)
 	var failed error
@@ -137,7 +181,7 @@ func (w *attempting) send(
 				if w.agents[i].host != name {
 					continue
 				}
-				s, err := aways[name].Send(ctx, &starts[i])
+				s, err := aways[i].Begin(ctx, &starts[i])
 				mu.Lock()
 				sent[name] = s
 				if err != nil && failed == nil {
@@ -173,36 +217,36 @@ func (w *attempting) placeOn(name string, away *host.Away) (*attemptPlace, error
 	return w.open(w.settings.at(name), away)
 }
 
-// draft stores an attempt that has not begun.
+// draft stores an attempt that has not begun. With an error, the result has a SessionUUID if it may be stored all the same.
 func (w *attempting) draft(p *attemptPlace, params protocol.StartParams) (m turn.Member, err error) {
+	m.Place = p.place
 	started, _, err := hubclient.SessionStart(w.ctx, p.Client, params)
+	if err == nil {
+		m.SessionUUID = started.SessionUUID
+	} else if !errors.As(err, new(*client.Error)) { // its answer is lost
+		m.SessionUUID = params.SessionUUID
+	}
 	if err != nil {
 		return m, err
 	}
-	m.Place, m.SessionUUID = p.place, started.SessionUUID
-	m.Turn, _, err = hubclient.Turn(w.ctx, p.Client, started.ID)
-	if err == nil && p.away != nil {
-		err = p.away.Note(w.ctx, m.Turn)
+	stored, _, err := hubclient.Turn(w.ctx, p.Client, started.ID)
+	if err == nil {
+		m.Turn = stored
 	}
 	return m, err
 }
 
 // begin has the agent of a draft begin.
-func (w *attempting) begin(m turn.Member) error {
+func (w *attempting) begin(m *turn.Member) error {
 	started, _, err := hubclient.SessionPrompt(w.ctx, m.Hub, protocol.PromptParams{Session: protocol.Ref(m.ID)})
-	if err == nil {
-		m.Turn, _, err = hubclient.Turn(w.ctx, m.Hub, started.ID)
-	}
 	if err != nil {
 		return err
 	}
-	for _, p := range w.places {
-		if p.place == m.Place && p.away != nil {
-			_ = p.away.Note(w.ctx, m.Turn) // otherwise the next fetch does
-		}
+	begun, _, err := hubclient.Turn(w.ctx, m.Hub, started.ID)
+	if err == nil {
+		m.Turn = begun
 	}
-	w.members = append(w.members, m)
-	return nil
+	return err
 }
 
 // An attempt is one of several sessions with the same prompt, for a comparison.
@@ -228,6 +272,7 @@ type group struct {
 
 // groupOf returns the attempts with a session that the arguments name, by default the last ones.
 func (s *settings) groupOf(ctx context.Context, args []string) (*group, error) {
+	host.Sweep(ctx, &s.Settings)
 	away := slices.DeleteFunc(s.at("").awayHere(), func(x worktree.Session) bool { return x.Attempts == "" })
 	g := &group{settings: s}
 	if s.Host != "" && len(args) > 0 {
@@ -366,7 +411,12 @@ func (g *group) readAt(ctx context.Context, name string, known []worktree.Sessio
 			},
 			Host: name, seen: x, Away: "it is deleted there",
 		}
-		if err != nil {
+		switch {
+		case x.IsGone: // with its host, if that was made for it
+			a.Away, a.Unknown = "", "the worktree was discarded"
+			list = append(list, a)
+			continue
+		case err != nil:
 			a.Away = turn.InWords(err).Error()
 		}
 		a.readHere(ctx, own, patch)
@@ -455,6 +505,9 @@ func (g *group) choose(
 		}
 		if d.Error != "" {
 			d.Error += "; later: duet-rpc discard " + a.sessionLabel()
+			if h, err := config.HostNamed(a.Host, os.Getenv); err == nil && h.Of != "" {
+				d.Error += ", or discard --here " + a.sessionLabel() + " if " + a.Host + " is gone"
+			}
 		}
 		r.Discarded = append(r.Discarded, d)
 	}
@@ -470,13 +523,13 @@ func (a attempt) sessionLabel() string {
 	return fmt.Sprintf("%d@%s", a.Session, a.Host)
 }
 
-// forget deletes what is known here of an attempt whose worktree on the host is gone, which a killed process left.
+// forget deletes what a killed process has left of an attempt whose worktree on the host is deleted.
 func (s *settings) forget(ctx context.Context, a attempt) {
 	if a.Host == "" {
 		return
 	}
 	if away, err := host.OpenAway(ctx, &s.Settings); err == nil {
-		_, _ = away.Forget(ctx, a.SessionUUID) // otherwise a list still shows it
+		_ = away.Finish(ctx, a.SessionUUID, &protocol.DiscardResult{}) // otherwise a list still shows it
 	}
 }
 

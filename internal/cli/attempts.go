@@ -84,7 +84,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	if len(hosts) == 0 {
 		err = w.startHere()
 	} else {
-		err = w.startOnHosts(hosts)
+		err = w.startOnHosts()
 	}
 	if err != nil {
 		return turn.InWords(err)
@@ -152,6 +152,7 @@ func (w *attempting) close() {
 	for _, p := range w.places {
 		p.Close()
 	}
+	w.places = nil
 }
 
 // open connects to a daemon. The signals and the context of the first one are those of the command.

@@ -147,7 +147,7 @@ func (s *settings) bringAll(ctx context.Context, h *hubprocess.Host) (came, lost
 // this name is lost already.
 func (s *settings) bringOne(ctx context.Context, h *hubprocess.Host, id string) (isThere bool, err error) {
 	c, err := h.Dial(ctx, hubprocess.StartIfUsed)
-	if hubprocess.IsNeverUsed(err) {
+	if hubprocess.IsNeverUsed(err) || hubprocess.LacksProject(err) {
 		return false, nil
 	}
 	if err != nil {

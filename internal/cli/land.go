@@ -119,6 +119,8 @@ func showOthers(view *turn.View, others []protocol.DiscardedAttempt) {
 			text += "; its work is kept: git branch NAME " + d.Ref
 		}
 		view.Note(term.Line(text))
+		_, host, _ := strings.Cut(d.Turn, "@")
+		showHostLeft(view, host, d.DiscardResult)
 	}
 }
 
@@ -373,6 +375,11 @@ func showDiscarded(view *turn.View, name string, r protocol.DiscardResult) {
 	if r.Cleanup != "" {
 		view.Note("its cleanup failed: " + term.Line(r.Cleanup))
 	}
+	showHostLeft(view, name, r)
+}
+
+// showHostLeft says what has become of the host that was made for a session.
+func showHostLeft(view *turn.View, name string, r protocol.DiscardResult) {
 	switch {
 	case r.HostError != "":
 		view.Note(name + " is still there: " + term.Line(r.HostError))

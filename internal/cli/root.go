@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -29,6 +31,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -506,7 +509,8 @@ func newVersionCommand(s *settings) *cobra.Command {
 
 const pathsHelp = `Print where everything of this project is: its root, the directory of its state,
 the database, the daemon's socket and log, and the files of the
-configuration. A path is printed whether or not there is a file.
+configuration. A path is printed whether or not there is a file. With --json, a missing
+directory of the project is printed as a JSON error on standard error.
 
 Exit status: 0 if the project was found, 1 if not.`
 
@@ -518,6 +522,9 @@ func newPathsCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found, err := s.Paths()
+			if missing, is := errors.AsType[project.NoDirectoryError](err); is && s.JSON {
+				return pathsError(cmd, missing)
+			}
 			if err != nil {
 				return err
 			}
@@ -539,4 +546,23 @@ func newPathsCommand(s *settings) *cobra.Command {
 			return table.Flush()
 		},
 	}
+}
+
+// pathsError prints the error that the project's directory does not exist as the JSON error object of the call command. data.path
+// is the directory.
+func pathsError(cmd *cobra.Command, missing project.NoDirectoryError) error {
+	e := &domain.Error{Kind: domain.KindNoDirectory, Message: missing.Error()}
+	path, err := filepath.Abs(string(missing))
+	if err != nil {
+		return err
+	}
+	wire := protocol.Family{Plain: true}.WithData(e, map[string]string{"kind": e.Kind, "path": path})
+	of, is := errors.AsType[*jsonrpc2.Error](wire)
+	if !is {
+		return missing
+	}
+	if err := term.JSON(cmd.ErrOrStderr(), of); err != nil {
+		return err
+	}
+	return exitStatus(1)
 }

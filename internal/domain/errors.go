@@ -16,9 +16,10 @@ const (
 	KindAttachmentNotFound = "attachment_not_found"
 	KindItemNotFound       = "item_not_found"
 	KindProjectNotFound    = "project_not_found"
-	KindTerminalTaken      = "terminal_taken"     // a client has its descriptor, or others watch it
-	KindTerminalReadOnly   = "terminal_read_only" // an agent's terminal
-	KindNotCancellable     = "not_cancellable"    // the turn has ended
+	KindNoDirectory        = "no_project_directory" // the project's directory does not exist; often that on a host
+	KindTerminalTaken      = "terminal_taken"       // a client has its descriptor, or others watch it
+	KindTerminalReadOnly   = "terminal_read_only"   // an agent's terminal
+	KindNotCancellable     = "not_cancellable"      // the turn has ended
 	KindQueueFull          = "queue_full"
 	KindBudget             = "budget_reached" // the budget of the day is used up
 	KindUnavailable        = "subsystem_unavailable"

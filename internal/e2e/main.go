@@ -30,9 +30,9 @@ var (
 )
 
 // Main runs the tests of a package, and is its TestMain. It builds the program once. The test binary
-// also plays the agents of testagents.go, which a variable of the environment asks for.
+// also plays the agents of testagents.go and lines to hosts, which a variable of the environment asks for.
 func Main(m *testing.M) {
-	if playRecordingAgent() {
+	if playRecordingAgent() || playKillingLine() {
 		return
 	}
 	if play := os.Getenv(playedVariable); play != "" {

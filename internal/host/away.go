@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,10 +38,11 @@ import (
 type Away struct {
 	repo    *worktree.Repository
 	host    *hubprocess.Host
-	isFresh bool   // the host was made for the session that begins
-	refused string // the session that could not begin
-	from    string // names the repository
-	sub     string // the project's directory below its top, with a slash before it; "": the top
+	isFresh bool      // the host is made for the session that begins
+	refused string    // the session that could not begin
+	start   io.Closer // held until the session that begins was seen; nil: none begins
+	from    string    // names the repository
+	sub     string    // the project's directory below its top, with a slash before it; "": the top
 }
 
 // OpenAway opens the repository of this machine's project for the host of the settings.
@@ -71,38 +73,82 @@ func OpenAway(ctx context.Context, s *hubprocess.Settings) (*Away, error) {
 	return a, nil
 }
 
-// BeginAway opens the repository for a session that is to begin on the host of the settings, and sends the files there,
-// as [Away.Send] does. If each session has such a host of its own, BeginAway makes it, and the settings have its name from then
-// on.
+// BeginAway opens the repository for a session that is to begin on the host of the settings, and sends the files there. Before, it
+// deletes what killed processes have left.
 func BeginAway(ctx context.Context, s *hubprocess.Settings, params *protocol.StartParams) (a *Away, sent worktree.Sent, err error) {
+	Sweep(ctx, s)
+	if a, err = PrepareAway(ctx, s, params); err == nil {
+		sent, err = a.Begin(ctx, params)
+	}
+	return a, sent, err
+}
+
+// PrepareAway opens the repository for a session that [Away.Begin] begins on the host of the settings. If each session has such a
+// host of its own, the settings have its name from then on.
+func PrepareAway(ctx context.Context, s *hubprocess.Settings, params *protocol.StartParams) (*Away, error) {
 	h, err := config.HostNamed(s.Host, os.Getenv)
 	if err != nil {
-		return nil, sent, err
+		return nil, err
 	}
 	params.SessionUUID = sessionOf(*params)
 	isOwn := h.NeedsSession()
 	if isOwn {
 		s.Host = h.ForSession(params.SessionUUID).Name
 	}
-	if a, err = OpenAway(ctx, s); err != nil {
-		return nil, sent, err
+	a, err := OpenAway(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	if isOwn {
-		_, known, err := a.repo.Away(params.SessionUUID) // then this is a start that is sent again
-		if err != nil {
-			return nil, sent, hub.WorktreeError(err)
+	_, known, err := a.repo.Away(params.SessionUUID) // then this is a start that is sent again
+	if err != nil {
+		return nil, hub.WorktreeError(err)
+	}
+	a.isFresh = isOwn && !known
+	return a, nil
+}
+
+// Begin makes the host, if the session has one of its own. Then it sends this machine's commit and files there, and has params
+// start a session with them.
+func (a *Away) Begin(ctx context.Context, params *protocol.StartParams) (sent worktree.Sent, err error) {
+	id := params.SessionUUID
+	_, known, err := a.repo.Away(id) // then this is a start that is sent again
+	if err == nil && !known {
+		a.start, err = a.repo.HoldStart(ctx, id)
+	}
+	if err == nil { // before the host is made: if this process is killed, Sweep removes the host
+		sent, err = a.repo.PrepareSend(ctx, a.host.Name, id, params.Attempts)
+	}
+	if err != nil {
+		err = hub.WorktreeError(err)
+	} else {
+		err = a.makeAndSend(ctx, id, params.Attempts)
+	}
+	if err != nil {
+		if !known {
+			_, _ = a.Forget(context.WithoutCancel(ctx), id) // otherwise its ref stays
 		}
-		a.isFresh = !known
+		return sent, err
 	}
+	params.Send, params.Worktree, params.Base = false, new(true), sent.Commit
+	return sent, nil
+}
+
+func (a *Away) makeAndSend(ctx context.Context, id, attempts string) error {
 	if a.isFresh {
 		if err := a.host.Make(ctx, true); err != nil {
-			return nil, sent, domain.Errorf(domain.KindUnavailable, "%s: %v", a.host.Name, err)
+			a.isFresh = false // Make has removed it
+			return domain.Errorf(domain.KindUnavailable, "%s: %v", a.host.Name, err)
 		}
 	}
-	if sent, err = a.Send(ctx, params); err != nil && a.isFresh {
+	err := a.transferTo(ctx, a.host.Reach, func(line worktree.Line) error {
+		_, err := a.repo.Send(ctx, line, id, attempts)
+		return err
+	})
+	if err != nil && a.isFresh {
+		a.isFresh = false
 		_ = a.host.Remove(context.WithoutCancel(ctx)) // nothing is there
 	}
-	return a, sent, err
+	return err
 }
 
 // sessionOf returns the UUID of the session that is to begin: the same one for a start that is sent again with its start_id.
@@ -121,11 +167,20 @@ func (a *Away) Refuse(id string) { a.refused = id }
 
 // Close removes the host that was made for a session, and what is known here of the session, if it was refused.
 func (a *Away) Close(ctx context.Context) {
+	a.release()
 	if !a.isFresh || a.refused == "" {
 		return
 	}
 	_, _ = a.repo.Forget(ctx, a.refused)
 	_ = a.host.Remove(ctx) // `duet-rpc hosts` lists one that stays
+}
+
+// release says that this process starts no session any more.
+func (a *Away) release() {
+	if a.start != nil {
+		a.start.Close()
+		a.start = nil
+	}
 }
 
 // AwayOf is OpenAway for a session on the host. It returns nil if the session did not begin with files of this
@@ -197,33 +252,10 @@ func whyFailed(err *worktree.TransferError) string {
 	return err.Unwrap().Error()
 }
 
-// Send sends this machine's commit and files to the host, and has params start a session there with them.
-func (a *Away) Send(ctx context.Context, params *protocol.StartParams) (sent worktree.Sent, err error) {
-	id := cmp.Or(params.SessionUUID, uuid.NewString())
-	_, known, err := a.repo.Away(id) // then this is a start that is sent again
-	if err != nil {
-		return sent, hub.WorktreeError(err)
-	}
-	err = a.transferTo(ctx, a.host.Reach, func(line worktree.Line) (err error) {
-		first := sent
-		if sent, err = a.repo.Send(ctx, line, id, params.Attempts); first.Commit == sent.Commit && first.Commit != "" {
-			sent = first // which alone says what was not committed
-		}
-		return err
-	})
-	if err != nil {
-		if !known {
-			_, _ = a.repo.Forget(context.WithoutCancel(ctx), id) // otherwise its ref stays
-		}
-		return sent, err
-	}
-	params.Send, params.Worktree, params.Base, params.SessionUUID = false, new(true), sent.Commit, id
-	return sent, nil
-}
-
 // Forget deletes what is known here of a session that has not begun, or whose worktree on the host is deleted. Work that
 // was fetched and is not landed stays in the returned ref.
 func (a *Away) Forget(ctx context.Context, id string) (ref string, err error) {
+	a.release()
 	ref, err = a.repo.Forget(ctx, id)
 	return ref, orWorktreeError(err)
 }
@@ -245,6 +277,7 @@ func (a *Away) Note(ctx context.Context, session protocol.Turn) error {
 }
 
 func (a *Away) note(ctx context.Context, session protocol.Turn, transcript []byte) error {
+	defer a.release()
 	return orWorktreeError(a.repo.Note(ctx, session.SessionUUID, worktree.Session{
 		Number: session.Session, State: string(session.State), Agent: session.Agent, Active: session.ActiveAt,
 		Title: protocol.Headline(session.SessionTitle, titleLength),
@@ -351,10 +384,18 @@ func (a *Away) Discard(
 	if r, err = discard(isLanded); err != nil {
 		return r, err
 	}
-	if r.Ref, err = a.repo.Forget(ctx, session.SessionUUID); err == nil {
-		a.removeHost(ctx, &r)
+	return r, a.Finish(ctx, session.SessionUUID, &r)
+}
+
+// Finish removes the host of the session id, whose worktree there is deleted, and what is known here of the session. The result
+// says what stays. A killed call can be repeated.
+func (a *Away) Finish(ctx context.Context, id string, r *protocol.DiscardResult) (err error) {
+	if err := a.repo.Discarded(ctx, id); err != nil {
+		return hub.WorktreeError(err)
 	}
-	return r, err
+	a.removeHost(ctx, r)
+	r.Ref, err = a.Forget(ctx, id)
+	return err
 }
 
 // DiscardFetched deletes what came here of the session id, whose host is gone. Work that is not landed stays in the returned ref.
@@ -369,9 +410,12 @@ func (a *Away) removeHost(ctx context.Context, r *protocol.DiscardResult) {
 		return
 	}
 	r.Host = protocol.HostKept
-	its, err := a.host.Look(ctx)
-	if err == nil && its.Sessions > 1 {
-		return
+	var err error
+	if !a.host.IsPartial() {
+		var its hubprocess.Description
+		if its, err = a.host.Look(ctx); err == nil && its.Sessions > 1 {
+			return
+		}
 	}
 	if err == nil {
 		err = a.host.Remove(context.WithoutCancel(ctx)) // ctx may end with the connection to the host
@@ -556,7 +600,7 @@ func onLine(ctx context.Context, s *hubprocess.Settings, do func(c *client.Clien
 	}
 	c, err := h.Dial(ctx, hubprocess.StartAlways)
 	if err != nil {
-		return domain.Errorf(domain.KindUnavailable, "%v", err)
+		return domain.Errorf(lineKind(err), "%v", err)
 	}
 	defer c.Close()
 	err = do(c)

@@ -170,7 +170,13 @@ func whyUnavailable(p project.Project, err error) string {
 
 // unavailable returns the error for clients of a project that has no hub.
 func unavailable(p project.Project, err error) *domain.Error {
-	return &domain.Error{
-		Kind: domain.KindUnavailable, Message: "sessions are not available: " + whyUnavailable(p, err), Err: err,
+	return &domain.Error{Kind: lineKind(err), Message: "sessions are not available: " + whyUnavailable(p, err), Err: err}
+}
+
+// lineKind returns the kind of an error for clients of a daemon that cannot be reached.
+func lineKind(err error) string {
+	if hubprocess.LacksProject(err) {
+		return domain.KindNoDirectory
 	}
+	return domain.KindUnavailable
 }

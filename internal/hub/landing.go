@@ -92,6 +92,9 @@ func counted(n int, what string) string {
 func (h *Hub) noteWorktree(ctx context.Context, session int64, text string) error {
 	return h.write(ctx, func(t store.Tx) error {
 		last, err := t.LastTurn(ctx, session)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // a session of drafts has no transcript
+		}
 		if err != nil {
 			return err
 		}

@@ -124,6 +124,8 @@ func kindOf(err error) string {
 	switch {
 	case errors.Is(err, project.ErrNoDatabase):
 		return lineNeverUsed
+	case errors.As(err, new(project.NoDirectoryError)):
+		return lineNoProject
 	case errors.As(err, new(*socket.NoListenerError)):
 		return lineNone
 	}

@@ -102,6 +102,8 @@ type known struct {
 	At      time.Time    `json:"at"`             // of Seen
 	Failed  bool         `json:"failed"`         // the last request that ends with its answer
 	Made    *Made        `json:"made,omitempty"` // the host, if it was made and not removed since
+	// IsPartial says that a process has begun to make the host, or to remove it.
+	IsPartial bool `json:"is_partial,omitempty"`
 }
 
 func (h *Host) knownFile() (string, error) { return h.stateFile(".json") }

@@ -47,6 +47,7 @@ const (
 const (
 	lineNone      = "none"       // no daemon runs there, and none should start
 	lineNeverUsed = "never_used" // the project there has no sessions
+	lineNoProject = "no_project" // there is no such directory
 	lineFailed    = "failed"     // the daemon there cannot be reached, or cannot start
 	lineBroken    = "broken"     // nothing that understands the request answered
 	lineMissing   = "missing"    // there is no duet-rpc on the host
@@ -363,7 +364,7 @@ func (h *Host) exchange(t server.Transport, method string, request, answer any) 
 		var refusal connectRefusal
 		_ = json.Unmarshal(m.Error, &refusal) // whatever it is, it is a refusal
 		kind := refusal.Data.Kind
-		if kind != lineNone && kind != lineNeverUsed {
+		if kind != lineNone && kind != lineNeverUsed && kind != lineNoProject {
 			kind = lineFailed
 		}
 		return &LineError{Host: h.Name, Kind: kind, Text: refusal.Message}
@@ -414,6 +415,9 @@ func IsBroken(err error) bool { return isLine(err, lineBroken) }
 
 // IsNeverUsed reports whether an error means that a project on a host has no sessions yet.
 func IsNeverUsed(err error) bool { return isLine(err, lineNeverUsed) }
+
+// LacksProject reports whether an error means that a host has no directory for the project.
+func LacksProject(err error) bool { return isLine(err, lineNoProject) }
 
 func isLine(err error, kind string) bool {
 	line, ok := errors.AsType[*LineError](err)

@@ -108,6 +108,9 @@ func (h *Host) WasMade() (root string, is bool) {
 	return "", false
 }
 
+// IsPartial reports whether a process makes or removes the host, or was killed meanwhile.
+func (h *Host) IsPartial() bool { return h.recall().IsPartial }
+
 // Here returns the root of the project of this machine for which the host is made.
 func (h *Host) Here() string { return h.here }
 
@@ -131,15 +134,16 @@ func (h *Host) Make(ctx context.Context, fresh bool) error {
 	}
 	// Before the command: if this process is killed, the user can still remove the host.
 	before := h.recall().Made
-	h.remember(func(k *known) { k.Made = &Made{Name: h.Name, Root: h.here} })
+	h.remember(func(k *known) { k.Made, k.IsPartial = &Made{Name: h.Name, Root: h.here}, true })
 	err = h.runHere(ctx, "start", h.Start, startWithin)
 	switch {
 	case err == nil, !fresh && h.isThere(ctx):
+		h.remember(func(k *known) { k.IsPartial = false })
 		return nil
 	case fresh && len(h.Stop) > 0:
 		_ = h.remove(context.WithoutCancel(ctx)) // what the command has made by then
 	case ctx.Err() == nil:
-		h.remember(func(k *known) { k.Made = before })
+		h.remember(func(k *known) { k.Made, k.IsPartial = before, false })
 	}
 	return cmp.Or(ctx.Err(), err)
 }
@@ -158,7 +162,9 @@ func (h *Host) remove(ctx context.Context) error {
 	if len(h.Stop) == 0 {
 		return fmt.Errorf("your configuration has no stop for %s", cmp.Or(h.Of, h.Name))
 	}
+	h.remember(func(k *known) { k.IsPartial = k.Made != nil })
 	if err := h.runHere(ctx, "stop", h.Stop, stopWithin); err != nil {
+		h.remember(func(k *known) { k.IsPartial = false })
 		line := slices.Clone(h.Stop)
 		for i, word := range line {
 			line[i] = shellcommand.Argument(word)

@@ -114,14 +114,14 @@ func (f finder) findRoot(states states) (root string, notes []string, err error)
 	}
 }
 
-// A noDirectoryError reports that there is no such directory.
-type noDirectoryError string
+// A NoDirectoryError reports that the directory of a project, its value, does not exist.
+type NoDirectoryError string
 
-func (e noDirectoryError) Error() string {
+func (e NoDirectoryError) Error() string {
 	return "finding the project: there is no directory " + string(e)
 }
 
-func (noDirectoryError) Unwrap() error { return fs.ErrNotExist }
+func (NoDirectoryError) Unwrap() error { return fs.ErrNotExist }
 
 func explicitRoot(path string) (string, error) {
 	root, err := filepath.Abs(path)
@@ -129,7 +129,7 @@ func explicitRoot(path string) (string, error) {
 		return "", fmt.Errorf("finding the project %s: %w", path, err)
 	}
 	if root, err = filepath.EvalSymlinks(root); errors.Is(err, fs.ErrNotExist) {
-		return "", noDirectoryError(path)
+		return "", NoDirectoryError(path)
 	} else if err != nil {
 		return "", fmt.Errorf("finding the project: %w", err)
 	}

@@ -34,6 +34,8 @@ type Code struct {
 var everywhere = map[string]Code{
 	domain.KindBudget:     {-32045, "budget_reached", ""},
 	domain.KindNotTrusted: {-32043, "not_trusted", ""},
+	// The project is on a host, which has no such directory. Files that are sent there make it.
+	domain.KindNoDirectory: {-32052, domain.KindNoDirectory, ""},
 }
 
 // codeNames are the names of kinds in messages of families that have no code for them.

@@ -27,10 +27,11 @@ type record struct {
 	Landings   []landing `json:"landings,omitempty"`
 	Copied     []string  `json:"copied,omitempty"`     // files that CopyFiles has made, relative to Top
 	Prepared   bool      `json:"prepared,omitempty"`   // Prepare has succeeded
-	Discarding bool      `json:"discarding,omitempty"` // what would be lost is kept
+	Discarding bool      `json:"discarding,omitempty"` // what would be lost is kept; on a host: it is deleted there
 	Sent       string    `json:"sent,omitempty"`       // to a host: a commit behind Base with files that were not committed
 	Session    *Session  `json:"session,omitempty"`    // of a worktree on a host, as it was seen last
 	Attempts   string    `json:"attempts,omitempty"`   // of a worktree on a host: the id that all attempts at the same prompt have
+	Begins     bool      `json:"begins,omitempty"`     // on a host: its session was not seen there yet
 }
 
 // A registration is a worktree as git knows it.

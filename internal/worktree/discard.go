@@ -114,7 +114,7 @@ func (h *held) losses(ctx context.Context, g registration, head string) (l Losse
 		return l, err
 	}
 	others := slices.DeleteFunc(all, func(other registration) bool { return other.dir == g.dir })
-	selected = append(selected, "--not")
+	selected = append(selected, "--not", "--glob="+fromPrefix+"*") // the machine that has sent them has them
 	isCheckedOut, err := h.isCheckedOut(ctx, g.Branch, others)
 	if err != nil {
 		return l, err

@@ -82,10 +82,7 @@ type Sent struct {
 // knows, Send sends the same commit again and changes nothing here. attempts is the id that all attempts at one prompt
 // have, or "".
 func (r *Repository) Send(ctx context.Context, line Line, id, attempts string) (Sent, error) {
-	if err := checkID(id); err != nil {
-		return Sent{}, err
-	}
-	s, err := r.startAway(ctx, line.Host, id, attempts)
+	s, err := r.PrepareSend(ctx, line.Host, id, attempts)
 	if err != nil {
 		return s, err
 	}
@@ -177,16 +174,25 @@ func (h *held) commitUsers(ctx context.Context) (s Sent, err error) {
 	return s, err
 }
 
-// startAway makes the commit and remembers it.
-func (r *Repository) startAway(ctx context.Context, host, id, attempts string) (s Sent, err error) {
+// PrepareSend makes the commit that [Repository.Send] sends to the host, and remembers it. What it returns has more than the result of
+// a Send of the same session behind it.
+func (r *Repository) PrepareSend(ctx context.Context, host, id, attempts string) (s Sent, err error) {
+	if err := checkID(id); err != nil {
+		return s, err
+	}
 	h, err := r.lock(ctx)
 	if err != nil {
 		return s, err
 	}
 	defer h.Close()
 	known, err := h.away(id)
-	if err == nil { // its ref may have work
-		return Sent{Worktree: known.Worktree, Commit: known.begin()}, nil
+	if err == nil { // its ref may have work, or a killed process has not made it
+		s = Sent{Worktree: known.Worktree, Commit: known.begin()}
+		at, err := h.users().resolve(ctx, known.Ref)
+		if err == nil && at == "" {
+			err = h.users().updateRef(ctx, known.Ref, s.Commit)
+		}
+		return s, err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
@@ -195,10 +201,7 @@ func (r *Repository) startAway(ctx context.Context, host, id, attempts string) (
 		return s, err
 	}
 	s.Host, s.Ref = host, sentPrefix+id
-	if err := h.users().updateRef(ctx, s.Ref, s.Commit); err != nil {
-		return s, err
-	}
-	g := registration{record: record{Worktree: s.Worktree, Attempts: attempts}, dir: r.awayDir(id)}
+	g := registration{record: record{Worktree: s.Worktree, Attempts: attempts, Begins: true}, dir: r.awayDir(id)}
 	if s.Commit != s.Base {
 		// Once the user has committed these files, a landing begins behind them.
 		g.Sent, g.Landings = s.Commit, []landing{{Head: s.Commit, Tree: s.files}}
@@ -206,7 +209,90 @@ func (r *Repository) startAway(ctx context.Context, host, id, attempts string) (
 	if err := durable.MkdirAll(g.dir, 0o700); err != nil {
 		return s, err
 	}
-	return s, g.save()
+	if err := g.save(); err != nil { // before the ref, which is found by it
+		return s, err
+	}
+	return s, h.users().updateRef(ctx, s.Ref, s.Commit)
+}
+
+// HoldStart says that this process starts the session id, until it closes the result or ends. Then
+// [Repository.TakeUnbegun] has the session, unless Note or Forget was called.
+func (r *Repository) HoldStart(ctx context.Context, id string) (io.Closer, error) {
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	h, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	if err := durable.MkdirAll(r.awayDir(id), 0o700); err != nil {
+		return nil, err
+	}
+	return lockFileOf(ctx, filepath.Join(r.awayDir(id), startLock))
+}
+
+// startLock is the name of the file that the process has locked that starts a session.
+const startLock = "start"
+
+// Unbegun returns the ids of the sessions of a project, by its root, that are being started on hosts, or whose start was cut off.
+func Unbegun(root string) (ids []string) {
+	repo, found := git.Find(root)
+	if !found {
+		return nil
+	}
+	parent := filepath.Join(repo.Common, awayRecords)
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries {
+		var of record
+		text, err := git.ReadSmall(filepath.Join(parent, e.Name(), recordFile))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && json.Unmarshal([]byte(text), &of) == nil && of.Begins {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// TakeUnbegun returns a session of [Unbegun] whose start was cut off: its process has ended, and whether it began on the host is
+// not known. It is the caller's until lock is closed. found is false if its process runs, or nothing is left of it.
+func (r *Repository) TakeUnbegun(ctx context.Context, id string) (s Session, lock io.Closer, found bool, err error) {
+	if err := checkID(id); err != nil {
+		return s, nil, false, err
+	}
+	h, err := r.lock(ctx)
+	if err != nil {
+		return s, nil, false, err
+	}
+	defer h.Close()
+	now, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	if lock, err = lockFileOf(now, filepath.Join(r.awayDir(id), startLock)); err != nil {
+		return s, nil, false, ctx.Err() // its process runs
+	}
+	g, err := r.away(id)
+	if err == nil && g.Begins {
+		return Session{ID: id, Host: g.Host, Ref: g.Ref, Attempts: g.Attempts}, lock, true, nil
+	}
+	lock.Close()
+	if errors.Is(err, fs.ErrNotExist) { // it was killed before it wrote the record
+		err = os.RemoveAll(r.awayDir(id))
+	}
+	return s, nil, false, err
+}
+
+// Discarded remembers that the worktree of the session id on its host is deleted.
+func (r *Repository) Discarded(ctx context.Context, id string) error {
+	h, err := r.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	g, err := r.away(id)
+	if err != nil {
+		return err
+	}
+	g.Discarding = true
+	return g.save()
 }
 
 // begin returns the commit with which the work on a host began.
@@ -310,6 +396,7 @@ type Session struct {
 	Ref  string `json:"-"` // of the repository here: the work, as it was fetched last
 	// Attempts is the id that all attempts at the same prompt have; "": it is none of several.
 	Attempts string    `json:"-"`
+	IsGone   bool      `json:"-"` // its worktree on the host is deleted
 	Copy     string    `json:"-"` // the file with the transcript, as it was fetched last, in Markdown; it may be missing
 	Number   int64     `json:"number"`
 	State    string    `json:"state"`
@@ -332,7 +419,7 @@ func (r *Repository) Note(ctx context.Context, id string, seen Session, transcri
 	if err != nil {
 		return err
 	}
-	g.Session = &seen
+	g.Session, g.Begins = &seen, false
 	if len(transcript) > 0 {
 		if err := durable.Replace(filepath.Join(g.dir, copyOfSession), transcript, 0o600); err != nil {
 			return err
@@ -355,7 +442,7 @@ func SessionsAway(root string) (list []Session) {
 		var of record
 		if text, err := git.ReadSmall(filepath.Join(dir, recordFile)); err == nil && json.Unmarshal([]byte(text), &of) == nil && of.Session != nil {
 			of.Session.ID, of.Session.Host, of.Session.Ref, of.Session.Copy = e.Name(), of.Host, of.Ref, filepath.Join(dir, copyOfSession)
-			of.Session.Attempts = of.Attempts
+			of.Session.Attempts, of.Session.IsGone = of.Attempts, of.Discarding
 			list = append(list, *of.Session)
 		}
 	}
@@ -438,6 +525,9 @@ func (r *Repository) Forget(ctx context.Context, id string) (ref string, err err
 	}
 	defer h.Close()
 	g, err := r.away(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", os.RemoveAll(r.awayDir(id)) // of a start that failed at once
+	}
 	if err != nil {
 		return "", err
 	}

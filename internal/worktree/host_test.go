@@ -273,6 +273,54 @@ func TestCloneFollows(t *testing.T) {
 	assert.Equal(t, w.id(w.dir, "HEAD"), far.id(far.dir, "refs/duet/from/"+numbered(sessions)))
 }
 
+// A start that was cut off is found once its process has ended, until the session is seen or forgotten.
+func TestStartThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"}).open()
+	far := newAway(w, "")
+	take := func() (found bool) {
+		t.Helper()
+		assert.Equal(t, []string{sessionID}, worktree.Unbegun(w.dir))
+		s, lock, found, err := w.TakeUnbegun(t.Context(), sessionID)
+		require.NoError(t, err)
+		if found {
+			assert.Equal(t, worktree.Session{ID: sessionID, Host: "far", Ref: "refs/duet/hosts/" + sessionID, Attempts: "several"}, s)
+			require.NoError(t, lock.Close())
+		}
+		return found
+	}
+	start := must(w.HoldStart(t.Context(), sessionID))(t)
+	assert.False(t, take(), "its process runs")
+	must(w.Send(t.Context(), far.line, sessionID, "several"))(t)
+	assert.False(t, take(), "its process runs")
+	require.NoError(t, start.Close())
+	assert.True(t, take())
+	require.NoError(t, w.Note(t.Context(), sessionID, worktree.Session{Number: 1}, nil))
+	assert.Empty(t, worktree.Unbegun(w.dir))
+	assert.Len(t, worktree.SessionsAway(w.dir), 1)
+
+	other := numbered(1)
+	start = must(w.HoldStart(t.Context(), other))(t)
+	require.NoError(t, start.Close())
+	_, _, found, err := w.TakeUnbegun(t.Context(), other)
+	require.NoError(t, err)
+	assert.False(t, found, "it was cut off before anything was sent")
+	assert.Empty(t, worktree.Unbegun(w.dir))
+}
+
+// Files that were sent to a host are no loss there.
+func TestSentFilesAreNoLoss(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	testkit.WriteFiles(t, w.dir, map[string]string{"b": "not committed\n"})
+	w.open()
+	far := newAway(w, "")
+	_, there := far.begin(w)
+	assert.False(t, must(far.Losses(t.Context(), there))(t).Any())
+	far.commit(there.Top, map[string]string{"c": "work\n"})
+	assert.Equal(t, 1, must(far.Losses(t.Context(), there))(t).Commits.Count)
+}
+
 // Each git process of a transfer is killed, on either side: then the next attempt does it all, and nothing that
 // was here is lost.
 func TestTransferIsKilled(t *testing.T) {

@@ -147,7 +147,10 @@ export class Projects implements vscode.Disposable {
 
   /** For a reason: what brings the project to its host, as a sentence. Empty: nothing that Duet does. */
   remedy(reason: string): string {
-    const isMissing = lacksProject(reason) && this.all.some((project) => sendsFiles(project) && project.connection.state.is === "failed" && project.connection.state.reason === reason);
+    const isMissing = this.all.some((project) => {
+      const { state } = project.connection;
+      return sendsFiles(project) && state.is === "failed" && state.kind === lacksProject && state.reason === reason;
+    });
     return isMissing ? "a new session brings the project there, with your files" : "";
   }
 

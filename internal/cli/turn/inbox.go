@@ -29,10 +29,27 @@ type InboxOptions struct {
 func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
+	begin := func(ctx context.Context, a *asker, from *sources, running *sync.WaitGroup) (subject, error) {
+		i := &inbox{asker: a, once: o.Once}
+		return i, i.begin(ctx, o.Session, from, running)
+	}
+	left, err = attendInbox(ctx, c, view, o.Options, begin)
+	if err == nil || errors.Is(err, ErrHungUp) || errors.Is(err, term.ErrInterrupted) {
+		return left, err
+	}
+	return left, hubclient.OrGone(ctx, err)
+}
+
+// attendInbox attends the inbox that begin returns. c is its only daemon; nil: it has several.
+func attendInbox(
+	ctx context.Context, c *client.Client, view *View, o Options,
+	begin func(context.Context, *asker, *sources, *sync.WaitGroup) (subject, error),
+) (left bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	a := newAsker(o.Options, view, c)
+	defer end(nil)
+	a := newAsker(o, view, c)
 	a.isInbox = true
 	a.interrupt = func(os.Signal) { end(term.ErrInterrupted) }
 	defer a.release()
@@ -40,14 +57,11 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	defer from.close()
 	defer a.watch(ctx, &running)()
 	defer view.endLine()
-	inbox := &inbox{asker: a, once: o.Once}
-	if err = inbox.begin(ctx, o.Session, from, &running); err == nil {
-		err = a.loop(ctx, inbox, from)
+	of, err := begin(ctx, a, from, &running)
+	if err == nil {
+		err = a.loop(ctx, of, from)
 	}
-	if err == nil || errors.Is(err, ErrHungUp) || errors.Is(err, term.ErrInterrupted) {
-		return a.hasLeft, err
-	}
-	return a.hasLeft, hubclient.OrGone(ctx, err)
+	return a.hasLeft, err
 }
 
 // inbox is the open questions of all sessions, or of one.
@@ -130,32 +144,22 @@ type Project struct {
 func InboxOfAll(
 	ctx context.Context, view *View, o InboxOptions, find func(ctx context.Context, add func(*Project) context.Context, looked func(without []string)),
 ) (left bool, err error) {
-	ctx, end := context.WithCancelCause(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer end(nil)
 	o.SilentAfter = 0 // a silent project does not keep the user from the others
-	a := newAsker(o.Options, view, nil)
-	a.isInbox = true
-	a.interrupt = func(os.Signal) { end(term.ErrInterrupted) }
-	defer a.release()
-	from := newSources(func() { end(nil) })
-	defer from.close()
-	defer a.watch(ctx, &running)()
-	defer view.endLine()
-	all := &inboxOfAll{inbox: inbox{asker: a, once: o.Once, looking: 1}, from: from, running: &running}
-	running.Go(func() {
-		find(ctx, func(p *Project) context.Context {
-			p.done, p.end = hubclient.WhileConnected(ctx, p.Hub)
-			context.AfterFunc(p.done, func() { p.Hub.Close() })
-			from.call(ctx, func() error { all.begin(ctx, p); return nil })
-			return p.done
-		}, func(without []string) {
-			from.call(ctx, func() error { all.looked(without); return nil })
+	begin := func(ctx context.Context, a *asker, from *sources, running *sync.WaitGroup) (subject, error) {
+		all := &inboxOfAll{inbox: inbox{asker: a, once: o.Once, looking: 1}, from: from, running: running}
+		running.Go(func() {
+			find(ctx, func(p *Project) context.Context {
+				p.done, p.end = hubclient.WhileConnected(ctx, p.Hub)
+				context.AfterFunc(p.done, func() { p.Hub.Close() })
+				from.call(ctx, func() error { all.begin(ctx, p); return nil })
+				return p.done
+			}, func(without []string) {
+				from.call(ctx, func() error { all.looked(without); return nil })
+			})
 		})
-	})
-	err = a.loop(ctx, all, from)
-	return a.hasLeft, err
+		return all, nil
+	}
+	return attendInbox(ctx, nil, view, o.Options, begin)
 }
 
 // inboxOfAll is the open questions of several projects.

@@ -18,7 +18,7 @@ import type { Place } from "./host";
  * The state of the process. stopped: not started, or stopped. starting: also after a crash. ready: events arrive.
  * failed: only the user can start it again, and reason says why.
  */
-export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
+export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string; kind?: string };
 
 /** The log of the connection: vscode.LogOutputChannel, or that of a test. */
 export interface Log {
@@ -322,7 +322,7 @@ export class HubConnection {
         return;
       }
       this.server = undefined;
-      this.fail(visible(error.message.replace(codeNames, "")));
+      this.fail(visible(error.message.replace(codeNames, "")), (error.data as { kind?: string } | undefined)?.kind);
       await this.end(server);
       if (this.host !== "" && generation === this.generation) this.tryAgainLater();
     }
@@ -480,9 +480,10 @@ export class HubConnection {
     this.troubleEmitter.fire(trouble);
   }
 
-  private fail(reason: string): void {
+  /** Kind is data.kind of the daemon's error. */
+  private fail(reason: string, kind?: string): void {
     this.options.log.error(`${this.folder}: ${reason}`);
-    this.enter({ is: "failed", reason });
+    this.enter({ is: "failed", reason, ...(kind !== undefined && { kind }) });
   }
 
   private enter(state: ConnectionState): void {

@@ -35,10 +35,8 @@ export function shownThere(path: string, folder: string, host: string): string {
   return `${path.startsWith(`${folder}/`) ? posix.relative(folder, path) : path}${onHost(host)}`;
 }
 
-/** Whether a connection failed only because the host does not have the project. */
-export function lacksProject(reason: string): boolean {
-  return reason.includes(": finding the project: there is no directory ");
-}
+/** The data.kind of the error of a connection that failed only because the host does not have the project. */
+export const lacksProject = "no_project_directory";
 
 /** Whether the work of a session on a host lands in a repository of this machine, because it began with its files. */
 export function landsHere(root: string, session: string): Promise<boolean> {

@@ -132,7 +132,7 @@ test("a session begins with the files of this machine on a host that has no such
   const hub = await begin(t, { retryAfter: 1_000_000 }, project);
   const { of, connection, model, until } = hub;
   const missing = "sessions are not available: devbox: finding the project: there is no directory";
-  assert.deepEqual(connection.state, { is: "failed", reason: `${missing} ${project.there}` });
+  assert.deepEqual(connection.state, { is: "failed", reason: `${missing} ${project.there}`, kind: "no_project_directory" });
   const uuid = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
   const beginning = (n: number): Parameters<typeof launch>[0] => ({ session: uuid(n), title: "", chosen: { folder: project.folder } });
   const choices = { folder: project.folder, agent: "demo" };
@@ -252,7 +252,7 @@ test("a host that cannot be reached is shown, and is tried again", async (t) => 
   const states: string[] = [];
   connection.onState(({ is }) => states.push(is));
   const reason = "sessions are not available: devbox: ssh: No route to host";
-  assert.deepEqual(connection.state, { is: "failed", reason });
+  assert.deepEqual(connection.state, { is: "failed", reason, kind: "subsystem_unavailable" });
   assert.equal(Projects.prototype.remedy.call({ all: [of] }, reason), "", "no session helps");
   project.reachable(true);
   await until("the connection", () => connection.state.is === "ready");
