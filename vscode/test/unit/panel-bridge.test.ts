@@ -105,7 +105,7 @@ test("a page follows its session, answers in it, and continues it", async (t) =>
   const opened = page.events.find(({ kind }) => kind === "approval.opened")!.data as unknown as ApprovalOpenedEvent;
   const decided = await page.request("approval.decide", { approval: opened.approval, decision: "approve" });
   assert.equal(decided["success"], true);
-  assert.deepEqual(asked.mock.calls.map(({ arguments: [method] }) => method), ["approval.decide"]);
+  assert.ok(!asked.mock.calls.some(({ arguments: [method] }) => method === "approval.get"));
   const completed = (): number => page.events.filter((event) => stateOf(event) === "completed").length;
   await until("the end", () => completed() === 1);
   // The panel also shows the next turn of the session.
