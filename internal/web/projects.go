@@ -324,7 +324,7 @@ func (p *projects) sessions(ctx context.Context) []projectSessions {
 	p.mu.Unlock()
 	asking.Wait()
 	for i := range lists {
-		lists[i].Sessions = lastTurns(lists[i].Sessions)
+		lists[i].Sessions = lastTurns(lists[i].Sessions) // never nil
 	}
 	return lists
 }
