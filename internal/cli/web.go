@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -82,7 +83,7 @@ func (s *settings) serveWeb(cmd *cobra.Command, at web.Address) error {
 			Listen: cmp.Or(at.Listen, c.Web.Listen), Certificate: cmp.Or(at.Certificate, c.Web.Certificate), Key: cmp.Or(at.Key, c.Web.Key),
 			Origin: cmp.Or(at.Origin, c.Web.Origin),
 		},
-		Version: s.Version, Source: s.webSource(), Log: log.Logger, Say: say,
+		Version: s.Version, Source: s.webSource(), Log: log.Logger, Say: say, Rest: host.RestMemory,
 		Notify: web.Notify{Command: c.Notify.Command, Webhook: c.Notify.Webhook, Content: web.Content(cmp.Or(c.Notify.Content, string(web.ContentNone)))},
 	})
 	switch {

@@ -128,7 +128,7 @@ func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) 
 	}
 	defer os.RemoveAll(p.StateDir)
 	defer lock.Close()
-	h, err := openProject(ctx, hubOptions{settings: &s, log: log, project: p, lock: lock, idle: restMemory})
+	h, err := openProject(ctx, hubOptions{settings: &s, log: log, project: p, lock: lock, idle: RestMemory})
 	if err != nil {
 		return unavailable(p, err)
 	}

@@ -167,7 +167,7 @@ func (d *daemon) giveBack() {
 }
 
 func (d *daemon) giveBackNow() {
-	restMemory()
+	RestMemory()
 	d.resting.Store(true)
 }
 

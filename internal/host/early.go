@@ -78,7 +78,7 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 	})
 	return server.New(reg, server.Options{
 		Limits: e.settings.Limits, Logger: log.Logger, Grace: handlerGrace, Trace: traceOf(log),
-		MethodHint: handlers.MethodHint, Observer: server.Observer{Released: restMemory, Ending: ending},
+		MethodHint: handlers.MethodHint, Observer: server.Observer{Released: RestMemory, Ending: ending},
 	})
 }
 

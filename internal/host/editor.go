@@ -156,7 +156,7 @@ type editorProcess struct {
 	direct   bool             // the editor is served without a relay until it needs a daemon
 
 	relay *relay.Relay // nil while the editor is served directly
-	rest  *time.Timer  // calls restMemory
+	rest  *time.Timer  // calls RestMemory
 
 	wasJoined atomic.Bool
 
@@ -209,7 +209,7 @@ func (e *editorProcess) leaveHost() {
 
 // run relays the editor at the other end of a transport until it leaves or ctx ends.
 func (e *editorProcess) run(ctx context.Context, t server.Transport) {
-	e.rest = time.AfterFunc(restAfter, restMemory)
+	e.rest = time.AfterFunc(restAfter, RestMemory)
 	defer e.rest.Stop()
 	restricted := false
 	if e.direct {
@@ -225,7 +225,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		Connect:    e.connect, Arrival: e.arrival, Early: early.answer, Unavailable: early.exchange,
 		Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: early.isLong,
-		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: restMemory,
+		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: RestMemory,
 	}
 	if e.settings.Host != "" {
 		line := &hubprocess.Host{Host: config.Host{Name: e.settings.Host}}

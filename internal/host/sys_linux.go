@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restMemory returns memory that an idle process does not need: its own free memory, and the
+// RestMemory returns memory that an idle process does not need: its own free memory, and the
 // pages of its program, of which a start reads most and idling almost none. The kernel has them in
 // its cache, see mapProgram.
-func restMemory() {
+func RestMemory() {
 	debug.FreeOSMemory()
 	adviseProgram(unix.MADV_DONTNEED)
 }

@@ -4,6 +4,7 @@ package host
 
 import "runtime/debug"
 
-func restMemory() { debug.FreeOSMemory() }
+// RestMemory returns memory that an idle process does not need.
+func RestMemory() { debug.FreeOSMemory() }
 
 func mapProgram() {}

@@ -30,6 +30,8 @@ type Options struct {
 	Log     *slog.Logger
 	// Say shows the user of the terminal a line.
 	Say func(text string)
+	// Rest, if set, is called when no page has been open for a while: a good time to return memory to the system.
+	Rest func()
 }
 
 const (
@@ -38,6 +40,7 @@ const (
 	looksAtDevices = 250 * time.Millisecond
 	headerWithin   = 5 * time.Second
 	longestBody    = 64 << 10
+	restsAfter     = 2 * time.Second
 	cookieLasts    = 400 * 24 * time.Hour // the longest that browsers keep one
 )
 
@@ -55,9 +58,10 @@ type Server struct {
 
 	pages sync.WaitGroup // those that are open
 
-	mu    sync.Mutex // guards the fields below
-	open  map[*connection]struct{}
-	ended bool // no page may come any more
+	mu      sync.Mutex // guards the fields below
+	open    map[*connection]struct{}
+	ended   bool        // no page may come any more
+	resting *time.Timer // nil: none was set yet
 }
 
 // Listen opens the listener of a server. The error says what to do.
@@ -71,7 +75,12 @@ func Listen(ctx context.Context, devices *Devices, o Options) (*Server, error) {
 	}
 	s.projects = newProjects(o.Source, s.log)
 	s.pusher = newPusher(devices, o.Notify, s.log, names)
-	s.projects.changed = func() { s.tellAll("web.projects", map[string]any{"projects": s.projects.list()}) }
+	s.projects.changed = func() {
+		s.tellAll("web.projects", map[string]any{"projects": s.projects.list()})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.restSoonLocked()
+	}
 	s.projects.asks = func() {
 		inbox := s.projects.inbox()
 		s.tellAll("web.inbox", map[string]any{"questions": inbox})
@@ -96,6 +105,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		cancel()
 		s.mu.Lock()
 		s.ended = true
+		if s.resting != nil {
+			s.resting.Stop()
+		}
 		s.mu.Unlock()
 		s.pages.Wait()
 		running.Wait()
@@ -298,6 +310,26 @@ func (s *Server) leave(c *connection) {
 	defer s.mu.Unlock()
 	delete(s.open, c)
 	s.pages.Done()
+	s.restSoonLocked()
+}
+
+// restSoonLocked returns memory to the system when no page has come for a while.
+func (s *Server) restSoonLocked() {
+	if s.opts.Rest == nil || len(s.open) > 0 {
+		return
+	}
+	if s.resting == nil {
+		s.resting = time.AfterFunc(restsAfter, func() {
+			s.mu.Lock()
+			isIdle := len(s.open) == 0
+			s.mu.Unlock()
+			if isIdle {
+				s.opts.Rest()
+			}
+		})
+		return
+	}
+	s.resting.Reset(restsAfter)
 }
 
 // tellAll sends a notification to all pages.
