@@ -268,7 +268,7 @@ func newWebInstall(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			unit, after, err := webUnit(runtime.GOOS, program)
+			unit, after, err := webUnit(runtime.GOOS, program, os.Getenv("PATH"))
 			if err != nil {
 				return err
 			}
@@ -283,12 +283,13 @@ func newWebInstall(s *settings) *cobra.Command {
 	}
 }
 
-// webUnit returns the unit of a system, and what to do with it.
-func webUnit(system, program string) (unit string, after []string, err error) {
+// webUnit returns the unit of a system, and what to do with it. Agents that a page starts are found in path: units have a short one.
+func webUnit(system, program, path string) (unit string, after []string, err error) {
 	switch system {
 	case "linux", "freebsd":
-		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%", "$", "$$").Replace(program) + `"`
-		return "[Unit]\nDescription=Duet's page for browsers and phones\n\n[Service]\nExecStart=" + quoted + " web\nRestart=on-failure\n\n" +
+		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%")
+		return "[Unit]\nDescription=Duet's page for browsers and phones\n\n[Service]\nExecStart=\"" +
+				strings.ReplaceAll(quoted.Replace(program), "$", "$$") + "\" web\nEnvironment=\"PATH=" + quoted.Replace(path) + "\"\nRestart=on-failure\n\n" +
 				"[Install]\nWantedBy=default.target\n",
 			[]string{
 				"save it: `duet-rpc web install > ~/.config/systemd/user/duet-web.service`",
@@ -296,34 +297,23 @@ func webUnit(system, program string) (unit string, after []string, err error) {
 				"`duet-rpc web pair` shows a code for each device",
 			}, nil
 	case "darwin":
-		var escaped strings.Builder
-		for _, r := range program {
-			switch r {
-			case '&':
-				escaped.WriteString("&amp;")
-			case '<':
-				escaped.WriteString("&lt;")
-			case '>':
-				escaped.WriteString("&gt;")
-			default:
-				escaped.WriteRune(r)
-			}
-		}
+		escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 		return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
 <dict>
 	<key>Label</key><string>duet.web</string>
-	<key>ProgramArguments</key><array><string>` + escaped.String() + `</string><string>web</string></array>
+	<key>ProgramArguments</key><array><string>` + escape(program) + `</string><string>web</string></array>
+	<key>EnvironmentVariables</key><dict><key>PATH</key><string>` + escape(path) + `</string></dict>
 	<key>RunAtLoad</key><true/>
 	<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
 </dict>
 </plist>
 `, []string{
-				"save it: `duet-rpc web install > ~/Library/LaunchAgents/duet.web.plist`",
-				"start it: `launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/duet.web.plist`",
-				"`duet-rpc web pair` shows a code for each device",
-			}, nil
+			"save it: `duet-rpc web install > ~/Library/LaunchAgents/duet.web.plist`",
+			"start it: `launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/duet.web.plist`",
+			"`duet-rpc web pair` shows a code for each device",
+		}, nil
 	}
 	return "", nil, fmt.Errorf("no unit is known for %s: start `duet-rpc web` as your system starts programs of a user", system)
 }

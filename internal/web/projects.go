@@ -217,6 +217,12 @@ func (p *projects) watch(ctx context.Context, place Place, c *client.Client) {
 	}
 }
 
+// The inbox is one message. A host may send long questions, and many; those of other projects have room all the same.
+const (
+	mostOfProject = 512 << 10 // bytes
+	mostOfInbox   = 8 << 20
+)
+
 // ask asks a daemon for its open questions.
 func (p *projects) ask(ctx context.Context, place Place, c *client.Client) error {
 	var list struct {
@@ -226,7 +232,12 @@ func (p *projects) ask(ctx context.Context, place Place, c *client.Client) error
 		return err
 	}
 	open := []Question{}
+	size := 0
 	for _, raw := range list.Approvals {
+		if size += len(raw); size > mostOfProject {
+			p.log.Warn("a project has more open questions than the inbox takes", "project", place.id())
+			break
+		}
 		q := Question{Project: place.id(), Approval: raw}
 		if json.Unmarshal(raw, &q.read) == nil { // a host may send anything
 			open = append(open, q)
@@ -293,6 +304,12 @@ func (p *projects) inbox() []Question {
 		all = append(all, f.open...)
 	}
 	slices.SortStableFunc(all, func(a, b Question) int { return a.read.CreatedAt.Compare(b.read.CreatedAt) })
+	size := 0
+	for i, q := range all {
+		if size += len(q.Approval); size > mostOfInbox {
+			return all[:i]
+		}
+	}
 	return all
 }
 
@@ -332,7 +349,13 @@ func (p *projects) sessions(ctx context.Context) []projectSessions {
 // listsWithin is how long a daemon may take in a list of all projects.
 const listsWithin = 5 * time.Second
 
-// lastTurns returns the last turn of each session of a list that has the newest turns first.
+// mostSessions are the sessions of a project in a list of all projects.
+const mostSessions = 200
+
+// notListed are the long members of a turn that a list does not show.
+var notListed = []string{"agent_session", "modes", "metadata", "result", "progress", "auth_methods", "gates", "prompt"}
+
+// lastTurns returns the last turn of each session of a list that has the newest turns first, without what a list does not show.
 func lastTurns(turns []json.RawMessage) []json.RawMessage {
 	seen := map[string]bool{}
 	last := []json.RawMessage{}
@@ -340,11 +363,18 @@ func lastTurns(turns []json.RawMessage) []json.RawMessage {
 		var t struct {
 			Session string `json:"session_uuid"`
 		}
-		if json.Unmarshal(raw, &t) != nil || seen[t.Session] {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &t) != nil || seen[t.Session] || len(last) == mostSessions || json.Unmarshal(raw, &members) != nil {
 			continue
 		}
 		seen[t.Session] = true
-		last = append(last, raw)
+		for _, name := range notListed {
+			delete(members, name)
+		}
+		short, err := json.Marshal(members)
+		if err == nil {
+			last = append(last, short)
+		}
 	}
 	return last
 }

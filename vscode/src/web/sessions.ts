@@ -120,7 +120,7 @@ export class SessionsScreen implements Screen {
   private rowsOf(project: string, of: ProjectSessions | undefined): HTMLElement {
     if (!of) return make("p", { class: "note", text: this.app.sessions ? "No sessions." : "Loading…" });
     const { query } = this;
-    const fitting = of.sessions.filter((session) => query === "" || `${session.session} ${nameOf(session)} ${session.agent} ${session.prompt}`.toLowerCase().includes(query));
+    const fitting = of.sessions.filter((session) => query === "" || `${session.session} ${nameOf(session)} ${session.agent} ${session.summary}`.toLowerCase().includes(query));
     if (fitting.length === 0) return make("p", { class: "note", text: of.sessions.length === 0 ? "No sessions yet." : "No title fits." });
     const most = this.more.get(project) ?? sessionsOfPress;
     const rest = fitting.length - most;
