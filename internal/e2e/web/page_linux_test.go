@@ -36,6 +36,11 @@ func serve(t *testing.T, s *e2e.Site, args ...string) (w served, code string) {
 		args = []string{"--address", "127.0.0.1:0"}
 	}
 	p := s.Launch(append([]string{"web"}, args...)...).Start(t)
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill() // it may have ended
+		<-p.Ended
+		s.EndDaemons()
+	})
 	lines := bufio.NewScanner(p.Stdout)
 	require.True(t, lines.Scan(), "%s", p.Log)
 	w = served{s, t, lines.Text(), p}
