@@ -283,6 +283,20 @@ func newWebInstall(s *settings) *cobra.Command {
 	}
 }
 
+// launchdUnit has the program and the path, escaped.
+const launchdUnit = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+	<key>Label</key><string>duet.web</string>
+	<key>ProgramArguments</key><array><string>%s</string><string>web</string></array>
+	<key>EnvironmentVariables</key><dict><key>PATH</key><string>%s</string></dict>
+	<key>RunAtLoad</key><true/>
+	<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+</dict>
+</plist>
+`
+
 // webUnit returns the unit of a system, and what to do with it. Agents that a page starts are found in path: units have a short one.
 func webUnit(system, program, path string) (unit string, after []string, err error) {
 	switch system {
@@ -298,22 +312,12 @@ func webUnit(system, program, path string) (unit string, after []string, err err
 			}, nil
 	case "darwin":
 		escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
-		return `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-	<key>Label</key><string>duet.web</string>
-	<key>ProgramArguments</key><array><string>` + escape(program) + `</string><string>web</string></array>
-	<key>EnvironmentVariables</key><dict><key>PATH</key><string>` + escape(path) + `</string></dict>
-	<key>RunAtLoad</key><true/>
-	<key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
-</dict>
-</plist>
-`, []string{
+		after = []string{
 			"save it: `duet-rpc web install > ~/Library/LaunchAgents/duet.web.plist`",
 			"start it: `launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/duet.web.plist`",
 			"`duet-rpc web pair` shows a code for each device",
-		}, nil
+		}
+		return fmt.Sprintf(launchdUnit, escape(program), escape(path)), after, nil
 	}
 	return "", nil, fmt.Errorf("no unit is known for %s: start `duet-rpc web` as your system starts programs of a user", system)
 }

@@ -85,6 +85,10 @@ func (c *connection) watch() {
 		now, err := c.server.devices.WithID(c.id)
 		switch {
 		case errors.Is(err, ErrNoDevice):
+			c.mu.Lock()
+			// At once: a page may take its time to close.
+			c.device, c.greeted, c.conn = Device{}, false, nil
+			c.mu.Unlock()
 			c.end(closeRemoved, "this device was removed")
 			return
 		case err == nil:

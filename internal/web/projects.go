@@ -101,6 +101,7 @@ type followed struct {
 	error  string
 	seen   *time.Time
 	open   []Question
+	asked  bool // open is known
 
 	following bool // a goroutine follows it
 }
@@ -219,8 +220,9 @@ func (p *projects) watch(ctx context.Context, place Place, c *client.Client) {
 
 // The inbox is one message. A host may send long questions, and many; those of other projects have room all the same.
 const (
-	mostOfProject = 512 << 10 // bytes
-	mostOfInbox   = 8 << 20
+	mostOfQuestion = 64 << 10 // bytes; of a longer one the page asks for the rest
+	mostOfProject  = 512 << 10
+	mostOfInbox    = 8 << 20
 )
 
 // ask asks a daemon for its open questions.
@@ -234,18 +236,65 @@ func (p *projects) ask(ctx context.Context, place Place, c *client.Client) error
 	open := []Question{}
 	size := 0
 	for _, raw := range list.Approvals {
-		if size += len(raw); size > mostOfProject {
+		q, ok := questionOf(place, raw)
+		if !ok {
+			continue
+		}
+		if size += len(q.Approval); size > mostOfProject {
 			p.log.Warn("a project has more open questions than the inbox takes", "project", place.id())
 			break
 		}
-		q := Question{Project: place.id(), Approval: raw}
-		if json.Unmarshal(raw, &q.read) == nil { // a host may send anything
-			open = append(open, q)
-		}
+		open = append(open, q)
 	}
-	p.update(place, func(f *followed) { f.open = open })
+	p.update(place, func(f *followed) { f.open, f.asked = open, true })
 	p.asks()
 	return nil
+}
+
+// inRow are the members of a question that its row in the inbox needs.
+var inRow = []string{
+	"approval", "call_id", "turn", "session", "turn_uuid", "session_uuid", "agent", "status", "stale", "created_at", "fingerprint", "tool_name", "tool_kind",
+	"input_editable", "takes_comment", "title", "type",
+}
+
+// questionOf reads a question, of which a host may make anything. A long one has only what its row needs, and is truncated.
+func questionOf(place Place, raw json.RawMessage) (q Question, ok bool) {
+	q = Question{Project: place.id(), Approval: raw}
+	if json.Unmarshal(raw, &q.read) != nil {
+		return q, false
+	}
+	if len(raw) <= mostOfQuestion {
+		return q, true
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return q, false
+	}
+	row := map[string]json.RawMessage{"truncated": json.RawMessage("true"), "tool_input": json.RawMessage("{}")}
+	for _, name := range inRow {
+		if value, has := members[name]; has {
+			row[name] = value
+		}
+	}
+	short, err := json.Marshal(row)
+	if err != nil || len(short) > mostOfQuestion {
+		return q, false
+	}
+	q.Approval, q.read.Truncated = short, true
+	return q, true
+}
+
+// wereAsked returns the ids of the projects whose questions are known.
+func (p *projects) wereAsked() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := map[string]bool{}
+	for id, f := range p.byID {
+		if f.asked {
+			ids[id] = true
+		}
+	}
+	return ids
 }
 
 // place returns the place of the project with an id.

@@ -164,7 +164,6 @@ const (
 	pushTries    = 3
 	pushLasts    = 24 * 60 * 60 // seconds: how long a push service keeps a message for a device that is off
 	longestShown = 240          // of a notification, in bytes
-	mostPushed   = 500
 )
 
 // A pusher notifies devices of questions: once of each, and again when it is answered. It may be used by any goroutine.
@@ -179,10 +178,11 @@ type pusher struct {
 	sending sync.WaitGroup
 }
 
-// inboxNow are the open questions, with the names of their projects.
+// inboxNow are the open questions, with the names of their projects, and the projects whose questions are known.
 type inboxNow struct {
 	open  []Question
 	names map[string]string
+	known map[string]bool
 }
 
 func newPusher(devices *Devices, notify Notify, log *slog.Logger, names *names) *pusher {
@@ -193,8 +193,8 @@ func newPusher(devices *Devices, notify Notify, log *slog.Logger, names *names) 
 }
 
 // asked gets the open questions whenever they change. It does not wait.
-func (p *pusher) asked(open []Question, nameOf func(id string) string) {
-	now := inboxNow{open, map[string]string{}}
+func (p *pusher) asked(open []Question, known map[string]bool, nameOf func(id string) string) {
+	now := inboxNow{open, map[string]string{}, known}
 	for _, q := range open {
 		now.names[q.Project] = nameOf(q.Project)
 	}
@@ -227,13 +227,13 @@ func (p *pusher) run(ctx context.Context) {
 		for _, q := range now.open {
 			tag := q.tag()
 			open[tag] = true
-			if !pushed[tag] {
-				pushed[tag], changed = true, true
+			if _, was := pushed[tag]; !was {
+				pushed[tag], changed = q.Project, true
 				p.tell(ctx, q, now.names[q.Project])
 			}
 		}
 		for _, tag := range slices.Collect(maps.Keys(pushed)) {
-			if !open[tag] {
+			if !open[tag] && now.known[pushed[tag]] { // the questions of other projects may still be open
 				delete(pushed, tag)
 				changed = true
 				p.toAll(ctx, func(Device) pushMessage { return pushMessage{Tag: tag, Withdrawn: true} })
@@ -274,26 +274,24 @@ func (p *pusher) queue(ctx context.Context, device string, do func()) {
 
 func (p *pusher) path() string { return filepath.Join(p.devices.dir, "notified.json") }
 
-// read returns the tags of the questions of which the devices were notified, also by the process before this one.
-func (p *pusher) read() map[string]bool {
-	pushed := map[string]bool{}
-	var tags []string
+// read returns the tags of the questions of which the devices were notified, also by the process before this one, with their projects.
+func (p *pusher) read() map[string]string {
+	pushed := map[string]string{}
 	text, err := os.ReadFile(p.path())
 	if err == nil {
-		err = json.Unmarshal(text, &tags)
+		err = json.Unmarshal(text, &pushed)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.log.Warn("it is not known which questions were notified", "err", err)
 	}
-	for _, tag := range tags {
-		pushed[tag] = true
+	if err != nil || pushed == nil {
+		return map[string]string{}
 	}
 	return pushed
 }
 
-func (p *pusher) write(pushed map[string]bool) {
-	tags := slices.Sorted(maps.Keys(pushed))
-	text, _ := json.Marshal(tags[:min(len(tags), mostPushed)]) // strings: encoding cannot fail
+func (p *pusher) write(pushed map[string]string) {
+	text, _ := json.Marshal(pushed) // strings: encoding cannot fail
 	if err := durable.Replace(p.path(), text, 0o600); err != nil {
 		p.log.Warn("it cannot be stored which questions were notified", "err", err)
 	}

@@ -84,7 +84,7 @@ func Listen(ctx context.Context, devices *Devices, o Options) (*Server, error) {
 	s.projects.asks = func() {
 		inbox := s.projects.inbox()
 		s.tellAll("web.inbox", map[string]any{"questions": inbox})
-		s.pusher.asked(inbox, s.projects.nameOf)
+		s.pusher.asked(inbox, s.projects.wereAsked(), s.projects.nameOf)
 	}
 	return s, nil
 }
